@@ -17,6 +17,9 @@ pub enum Outcome {
     Exceeded,
     /// Losses or censoring forbid a statement.
     Inconclusive,
+    /// The exit code of a command that was run for somebody, or of a program whose place we take;
+    /// what there was to say is said.
+    Code(u8),
 }
 
 /// Scripts depend on these.
@@ -39,6 +42,7 @@ fn code(result: &Result<Outcome>) -> u8 {
         Ok(Outcome::Fine) => FINE,
         Ok(Outcome::Exceeded) => EXCEEDED,
         Ok(Outcome::Inconclusive) => INCONCLUSIVE,
+        Ok(Outcome::Code(code)) => *code,
         // The reader of our output has seen enough.
         Err(error) if is_broken_pipe(error) => FINE,
         Err(_) => ERROR,
@@ -101,6 +105,7 @@ mod tests {
         check(Err(Error::new(ErrorKind::NotFound, "no such trace")), 1);
         check(Ok(Outcome::Exceeded), 2);
         check(Ok(Outcome::Inconclusive), 3);
+        check(Ok(Outcome::Code(42)), 42);
         check(Err(stdout_error(std::io::ErrorKind::BrokenPipe.into())), 0);
         check(Err(stdout_error(std::io::ErrorKind::StorageFull.into())), 1);
     }

@@ -1,92 +1,126 @@
-//! Under cyclictest's name the same threads as cyclictest's: each command line is given to both.
+//! Under cyclictest's name the same as cyclictest: each command line is given to both.
 
-use std::process::Command;
+use std::process::{Command, Output};
 
-/// Command lines whose threads were asked for in another way each.
-const LINES: &[&str] = &[
-    "",
-    "-t2",
-    "-t 2",
-    "-t 0",
-    "-t",
-    "-t5",
-    "-t2 -p80",
-    "-t3 -p2",
-    "-t -p 80",
-    "-t2 -p80 --priospread",
-    "-t3 -p2 --priospread",
-    "-t2 -p80 -i 2000",
-    "-t2 -p80 -i250 -d 0",
-    "-t2 -p80 --interval=300 --distance=100",
-    "-S",
-    "-S -p80",
-    "-S -p 95 -m",
-    "-S -d 200",
-    "-S -i 200 -d 0 --priority=90",
-    "--smp --mlockall",
-    "-a -t2 -p 80",
-    "-a all -t2 -p 80",
-    "-a !0 -t 2 -p 80",
-    "-a 1 -t2",
-    "-a 0,1 -t3 -p10",
-    "-a 0-1 -t -p10",
-    "-t2 --policy=rr",
-    "-t2 -p80 --policy=rr",
-    "-t2 -p80 --policy=other",
-    "-p0 --policy=fifo",
-    "-t2 --policy=batch",
-    "-t2 --policy=idle",
-    "-t2 --policy=normal",
-    "-N -t2 -p1",
-    "-c 1 -t2",
-    "-p80 -t2 -A 100",
-    "-t2 --secaligned",
-    "-t2 --default-system",
-    "-t2 --latency=100",
-    "-t2 --mainaffinity=0",
-    "-t2 -u -M",
-];
+/// Command lines of its own manual, of other programs and of documents.
+const LINES: &str = include_str!("cyclictest/lines.txt");
+/// These are waited for where not all are run: one of each kind.
+const CORE: usize = 8;
 
-/// `T:` lines without what was measured: number, priority, interval and how many samples the first
-/// thread took, which ends the run.
-fn threads(program: &mut Command, line: &str) -> Vec<String> {
-    program
-        .args(["-q", "-l", "3"])
-        .args(line.split_whitespace());
-    let output = program.output().expect("it starts");
-    assert!(output.status.success(), "{line}: {output:?}");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let layout = |line: &str| -> String {
-        let (number, rest) = line.split_once('(').expect("a thread's id");
-        let (_, rest) = rest.split_once(") ").expect("its end");
-        let (rest, _) = rest.split_once("C:").expect("its samples");
-        format!("{number}{rest}")
+/// Runs of digits as one letter, without the blanks before: what was measured differs each time.
+fn shape(text: &str) -> String {
+    let mut shape = String::new();
+    for letter in text.chars() {
+        match letter.is_ascii_digit() {
+            true if shape.ends_with('#') => {}
+            true => {
+                shape.truncate(shape.trim_end_matches(' ').len());
+                shape.push('#');
+            }
+            false => shape.push(letter),
+        }
+    }
+    shape
+}
+
+/// Exit code, threads, the shape of what is printed, and what is said of it.
+#[derive(Debug, PartialEq)]
+struct Ran {
+    code: Option<i32>,
+    threads: Vec<String>,
+    printed: Vec<String>,
+    said: Vec<String>,
+}
+
+fn ran(output: &Output) -> Ran {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let is_usage = text.contains("Usage:") || text.contains("options, read and answered");
+    let lines = text.lines().filter(|_| !is_usage);
+    // Number, priority and interval.
+    let thread = |line: &str| -> Option<String> {
+        let (number, rest) = line.strip_prefix("T:")?.split_once('(')?;
+        let (rest, _) = rest.split_once(") ")?.1.split_once("C:")?;
+        Some(format!("{number}{rest}"))
     };
-    text.lines()
-        .filter(|line| line.starts_with("T:"))
-        .map(layout)
-        .collect()
+    // Numbers of samples over the histogram's end: some, or none.
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_said = |line: &&str| {
+        let begins = ["cyclictest:", "WARN:", "FATAL:", "defaulting", "policy and"];
+        begins.iter().any(|begin| line.starts_with(begin))
+    };
+    let mut printed: Vec<String> = lines.clone().map(shape).collect();
+    printed.retain(|line| !line.starts_with("# Thread#:"));
+    printed.dedup();
+    Ran {
+        code: output.status.code(),
+        threads: lines.filter_map(thread).collect(),
+        printed,
+        said: said.lines().filter(is_said).map(shape).collect(),
+    }
+}
+
+fn run(program: &mut Command, line: &str) -> Ran {
+    let words = line.split_whitespace().map(|word| match word {
+        "-h_3500" => "-h 3500",
+        word => word,
+    });
+    program.args(words);
+    // Not behind an option that would take the first for its value.
+    if !line.ends_with("-p") && !line.ends_with("--policy") {
+        program.args(["-q", "-D", "0", "-l", "3"]);
+    }
+    ran(&program.output().expect("it starts"))
+}
+
+fn ours() -> Command {
+    let mut ours = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    ours.args(["measure", "cyclic", "--cyclictest"]);
+    ours
+}
+
+/// Which lines there are while it measures.
+fn unquiet(program: &mut Command) -> std::collections::BTreeSet<String> {
+    program.args(["-t2", "-p", "80", "-i", "20000", "-l", "20"]);
+    let output = program.output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    // The load is what it is.
+    let line = |line: &str| line.split("loadavg").next().map(shape).unwrap_or_default();
+    text.lines().map(line).collect()
 }
 
 #[test]
-fn the_same_command_line_starts_the_same_threads() {
+fn the_same_command_line_has_the_same_threads_output_and_complaints() {
     let _alone = testkit::privileged();
-    if !Command::new("cyclictest")
-        .arg("--help")
-        .output()
-        .is_ok_and(|ran| ran.status.success())
-    {
-        return testkit::skip("threads beside cyclictest's", "there is no cyclictest");
+    let name = "command lines beside cyclictest's";
+    let help = Command::new("cyclictest").arg("--help").output();
+    let is_this = |output: &Output| String::from_utf8_lossy(&output.stdout).contains(" V 2.4");
+    if !help.is_ok_and(|output| is_this(&output)) {
+        return testkit::skip(name, "there is no cyclictest 2.4");
     }
-    if !testkit::two_cpus("threads beside cyclictest's") {
+    if !testkit::two_cpus(name) {
         return;
     }
+    let lines = LINES.lines().filter(|line| !line.starts_with('#'));
+    let lines: Vec<&str> = lines
+        .filter_map(|line| Some(line.split_once(" => ")?.0))
+        .collect();
+    let every = lines.len() / CORE;
+    let mut order: Vec<&str> = lines.iter().copied().step_by(every).collect();
+    order.extend(
+        lines
+            .iter()
+            .filter(|line| !order.contains(line))
+            .copied()
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(
+        unquiet(&mut Command::new("cyclictest")),
+        unquiet(&mut ours())
+    );
     let mut unlike = Vec::new();
-    for line in testkit::core_of(LINES, 20) {
-        let theirs = threads(&mut Command::new("cyclictest"), line);
-        let mut ours = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-        let ours = threads(ours.args(["measure", "cyclic", "--cyclictest"]), line);
-        assert!(!theirs.is_empty(), "{line}");
+    for line in testkit::core_of(&order, CORE) {
+        let theirs = run(&mut Command::new("cyclictest"), line);
+        let ours = run(&mut ours(), line);
         if ours != theirs {
             unlike.push(format!("{line}:\n  theirs {theirs:?}\n  ours   {ours:?}"));
         }

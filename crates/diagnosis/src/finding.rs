@@ -311,6 +311,8 @@ pub struct Basis {
     pub left_out: u64,
     /// First and last event; none in an empty trace.
     pub window: Option<TimeRange>,
+    /// The part of it in which activations were looked for.
+    pub judged_in: Option<TimeRange>,
 }
 
 /// The answer to a [`Query`](crate::Query).

@@ -51,6 +51,9 @@ pub enum Taker {
         /// Its name.
         comm: String,
     },
+    /// The kernel itself, which let nobody run though the looking thread could: real-time tasks had
+    /// used up what `kernel.sched_rt_runtime_us`, or a quota, grants them.
+    Throttled,
     /// Nothing that the kernel knows of: hardware, firmware or a hypervisor.
     Below,
     /// Not known: not recorded, or lost.
@@ -144,6 +147,14 @@ fn taker(model: &Model, gap: &Gap, slice: &Slice) -> Option<Taker> {
             let task = version.task_ref();
             if task.tid == gap.tid {
                 return None;
+            }
+            // It never sleeps in its window, and had the CPU when the gap began: only a switch that
+            // was seen in it tells of anything.
+            if task.tid.is_idle() {
+                return Some(match slice.begin_ns > gap.range.begin.as_ns() {
+                    true => Taker::Throttled,
+                    false => Taker::Unknown,
+                });
             }
             Taker::Task { comm: task.comm }
         }

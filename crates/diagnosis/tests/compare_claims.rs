@@ -1,23 +1,137 @@
 //! What two diagnoses say about each other.
 
-use diagnosis::{CauseChange, Query, TaskFilter, compare, diagnose};
+use diagnosis::{CauseChange, ComparedCause, Diagnosis, Query, TaskFilter, compare, diagnose};
 use event::Duration;
 use testkit::SyntheticTrace;
 use testkit::waiting::wake_ups;
 
+/// Which activations of the trace are late, and why.
+fn ask(trace: SyntheticTrace) -> Diagnosis {
+    let query = Query {
+        tasks: TaskFilter::parse(&["work"]).expect("names tasks"),
+        threshold: Some(Duration::from_us(1_000)),
+        worst: 0,
+        ..Query::default()
+    };
+    diagnose(&trace.build(), &query).expect("it is read")
+}
+
+/// The delays of a recording in which every part has some that are late, or one part alone.
+fn delays(late_us: i64, late: impl Fn(usize) -> bool) -> Vec<i64> {
+    let delay = |place| if late(place) { late_us } else { 5 };
+    (0..100).map(delay).collect()
+}
+
+#[test]
+fn a_burst_is_one_cause_once_and_no_change() {
+    let changes = |before: Vec<i64>, after: Vec<i64>| {
+        let comparison = compare(&[ask(wake_ups(&before))], &[ask(wake_ups(&after))]);
+        let causes = comparison.causes.iter();
+        causes
+            .map(|cause| (cause.change, cause.p_count < 1e-3))
+            .collect::<Vec<_>>()
+    };
+    let quiet = || delays(3_000, |_| false);
+    let burst = || delays(3_000, |place| (40..50).contains(&place));
+    let everywhere = || delays(3_000, |place| place % 5 == 0);
+    assert_eq!(
+        changes(quiet(), burst()),
+        [(CauseChange::NotResolved, false)]
+    );
+    assert_eq!(
+        changes(burst(), quiet()),
+        [(CauseChange::NotResolved, false)]
+    );
+    assert_eq!(changes(quiet(), everywhere()), [(CauseChange::New, true)]);
+    // A burst of longer ones.
+    let longer = delays(6_000, |place| (40..55).contains(&place));
+    let mixed: Vec<i64> = everywhere()
+        .into_iter()
+        .zip(longer)
+        .map(|(a, b)| a.max(b))
+        .collect();
+    let found = changes(everywhere(), mixed);
+    assert_eq!(found[0].0, CauseChange::NotResolved, "{found:?}");
+    // With one of each, less than the double is not told from chance.
+    let some = delays(3_000, |place| place % 3 == 0);
+    let more = delays(3_000, |place| place % 2 == 0);
+    assert_eq!(changes(some, more)[0].0, CauseChange::NotResolved);
+}
+
+/// A recording of a machine that is the same each time: now and then, for a while, most wake-ups
+/// are late by about as much.
+fn of_the_same(seed: u64) -> Diagnosis {
+    let mut state = seed;
+    let mut below = |end: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % end
+    };
+    let mut delays_us = vec![5; 300];
+    for _ in 0..1 + below(7) {
+        let (begin, length) = (below(290) as usize, 3 + below(40) as usize);
+        let level_us = 1_200 + below(3_000) as i64;
+        for delay_us in delays_us.iter_mut().skip(begin).take(length) {
+            if below(5) > 0 {
+                *delay_us = level_us + below(300) as i64;
+            }
+        }
+    }
+    ask(wake_ups(&delays_us))
+}
+
+#[test]
+fn of_six_recordings_of_the_same_no_more_than_one_pair_seems_changed() {
+    let six: Vec<Diagnosis> = (1..=6).map(of_the_same).collect();
+    let (mut changed, mut uneven) = (0, 0);
+    for (place, before) in six.iter().enumerate() {
+        for after in &six[place + 1..] {
+            let comparison = compare(std::slice::from_ref(before), std::slice::from_ref(after));
+            let is_changed = |cause: &ComparedCause| cause.change != CauseChange::NotResolved;
+            changed += usize::from(comparison.causes.iter().any(is_changed));
+            let [before, after] = [&comparison.causes[0].before, &comparison.causes[0].after];
+            // Were they independent of each other, this would be chance once in a hundred.
+            let apart = before.count.abs_diff(after.count) as f64;
+            let all = (before.count + after.count) as f64;
+            uneven += usize::from(apart > 2.58 * all.sqrt());
+        }
+    }
+    assert!(changed <= 1, "{changed} of 15");
+    assert!(
+        uneven >= 5,
+        "they are too alike to deceive anybody: {uneven} of 15"
+    );
+}
+
+#[test]
+fn of_several_recordings_a_change_sets_all_of_one_side_apart() {
+    let recording = |share: usize| ask(wake_ups(&delays(3_000, |place| place % share == 0)));
+    let side = |shares: &[usize]| {
+        shares
+            .iter()
+            .map(|share| recording(*share))
+            .collect::<Vec<_>>()
+    };
+    let check = |before: &[usize], after: &[usize], expect: CauseChange| {
+        let comparison = compare(&side(before), &side(after));
+        let cause = &comparison.causes[0];
+        assert_eq!(cause.change, expect, "{before:?} {after:?}: {cause:?}");
+        assert_eq!(comparison.recordings, (before.len(), after.len()));
+    };
+    check(&[20, 20, 25], &[5, 4, 5], CauseChange::More);
+    check(&[5, 4, 5], &[20, 20, 25], CauseChange::Fewer);
+    // They differ as much on one side as between both.
+    check(&[20, 20, 4], &[5, 4, 5], CauseChange::NotResolved);
+    check(&[5, 4, 5], &[5, 4, 4], CauseChange::NotResolved);
+    // Less than the double, and each of them.
+    check(&[5, 5, 5, 5], &[3, 3, 3, 3], CauseChange::More);
+}
+
 #[test]
 fn a_cause_that_only_one_trace_has_is_new_or_gone_and_few_samples_tell_nothing() {
-    let ask = |trace: SyntheticTrace| {
-        let query = Query {
-            tasks: TaskFilter::parse(&["work"]).expect("names tasks"),
-            threshold: Some(Duration::from_us(1_000)),
-            worst: 0,
-            ..Query::default()
-        };
-        diagnose(&trace.build(), &query).expect("it is read")
-    };
     let change = |before: &[i64], after: &[i64]| {
-        let comparison = compare(&ask(wake_ups(before)), &ask(wake_ups(after)));
+        let comparison = compare(&[ask(wake_ups(before))], &[ask(wake_ups(after))]);
         let causes = comparison.causes.iter();
         causes.map(|cause| cause.change).collect::<Vec<_>>()
     };

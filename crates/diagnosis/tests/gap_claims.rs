@@ -60,6 +60,18 @@ fn an_interrupt_in_a_gap_of_the_hypervisor_keeps_its_own_share() {
 }
 
 #[test]
+fn an_idle_cpu_in_the_middle_of_a_window_is_throttling_and_no_task() {
+    let trace = looking().at(100).preempt(LOOKER, Task::IDLE);
+    let trace = trace.at(50_100).block(Task::IDLE, LOOKER);
+    let expect = [(Taker::Throttled, 50_002)];
+    check(trace.at(60_000).irq(30, "disk"), (99, 50_101), &expect);
+    // That the CPU still idled when it began is the fault of a switch that was not recorded.
+    let trace = looking().at(100).block(LOOKER, Task::IDLE);
+    let trace = trace.at(300).irq(30, "disk").at(301).irq_end(30);
+    check(trace, (200, 250), &[(Taker::Unknown, 50)]);
+}
+
+#[test]
 fn another_task_and_its_softirq_are_apart() {
     let trace = looking()
         .at(100)

@@ -124,13 +124,13 @@ fn a_console_that_keeps_interrupts_off_is_advised_to_print_less() {
 
 #[test]
 fn a_comparison_finds_the_fault_of_another_boot_again() {
-    let compared = compare(&MONDAY.console(40), &TUESDAY.console(40));
+    let compared = compare(&[MONDAY.console(40)], &[TUESDAY.console(40)]);
     let causes = compared.causes.iter();
     let found: Vec<_> = causes
         .map(|cause| (cause.signature.as_str(), cause.before.count, cause.change))
         .collect();
     let expect = "interrupts_off:console_write";
     assert_eq!(found, [(expect, 40, CauseChange::NotResolved)]);
-    let other = compare(&MONDAY.console(40), &TUESDAY.interrupt());
+    let other = compare(&[MONDAY.console(40)], &[TUESDAY.interrupt()]);
     assert_eq!(other.causes.len(), 2, "another fault is another cause");
 }

@@ -34,7 +34,8 @@ impl Clock {
         self != Clock::Monotonic
     }
 
-    fn id(self) -> libc::clockid_t {
+    /// Its number for the kernel.
+    pub fn id(self) -> libc::clockid_t {
         match self {
             Clock::Monotonic => libc::CLOCK_MONOTONIC,
             Clock::Realtime => libc::CLOCK_REALTIME,
@@ -73,6 +74,18 @@ impl Clock {
                 std::ptr::null_mut(),
             )
         };
+        status != libc::EINTR
+    }
+
+    /// Sleeps for so long, and false when a signal ended the sleep before.
+    pub fn sleep_for(self, length: Duration) -> bool {
+        let length = libc::timespec {
+            tv_sec: length.as_ns() / 1_000_000_000,
+            tv_nsec: length.as_ns() % 1_000_000_000,
+        };
+        let none = std::ptr::null_mut();
+        // SAFETY: the kernel only reads `length`; nobody wants to know what is left of it.
+        let status = unsafe { libc::clock_nanosleep(self.id(), 0, &raw const length, none) };
         status != libc::EINTR
     }
 

@@ -227,7 +227,7 @@ impl Kernel {
 
     /// The task on a CPU.
     #[inline]
-    fn current(&self, cpu: u32) -> Option<ProcId> {
+    pub fn current(&self, cpu: u32) -> Option<ProcId> {
         self.cpus.get(cpu as usize)?.current
     }
 

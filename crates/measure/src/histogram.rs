@@ -83,6 +83,11 @@ impl Recorder {
         self.overflows.store(overflows + 1, Ordering::Relaxed);
     }
 
+    /// Whether nothing was recorded yet.
+    pub fn is_empty(&self) -> bool {
+        self.samples.load(Ordering::Relaxed) == 0
+    }
+
     /// What was recorded so far.
     pub fn read(&self) -> Histogram {
         let samples = self.samples.load(Ordering::Acquire);

@@ -3,7 +3,7 @@
 use event::{Cpu, Duration, Error};
 use host::clock::Clock;
 use host::task::Policy;
-use measure::cyclic::{Plan, Run, ThreadPlan};
+use measure::cyclic::{Plan, Run, Sleep, ThreadPlan};
 
 fn thread(cpu: u32, policy: Policy, interval: Duration) -> ThreadPlan {
     ThreadPlan {
@@ -22,6 +22,9 @@ fn plan(threads: Vec<ThreadPlan>) -> Plan {
         bucket: Duration::from_us(1),
         buckets: 1000,
         aligned: None,
+        sleep: Sleep::Until,
+        kept: 0,
+        mark: None,
         phases: None,
     }
 }

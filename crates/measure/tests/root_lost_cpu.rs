@@ -73,6 +73,9 @@ fn cyclic_run(clock: Clock, intervals_ms: &[i64]) -> cyclic::Run {
         bucket: Duration::from_us(1),
         buckets: 1000,
         aligned: None,
+        sleep: measure::cyclic::Sleep::Until,
+        kept: 0,
+        mark: None,
         phases: None,
     });
     run.expect("starts")

@@ -54,6 +54,13 @@ fn reason(finding: &BudgetFinding) -> String {
             finding.unseen
         );
     }
+    if finding.unwoken > 0 {
+        let _ = write!(
+            text,
+            ", {} not judged: their wake-up was not recorded",
+            finding.unwoken
+        );
+    }
     if let Subject::WakeUp(_) = finding.budget.subject {
         text.push_str("; work after the wake-up not judged");
     }
@@ -66,6 +73,9 @@ fn sample(subject: &Subject) -> &'static str {
         Subject::Period(_) => "period",
         Subject::WakeUp(_) => "wake-up",
         Subject::Work(_) | Subject::Response(_) => "activation",
+        Subject::Irq(_) | Subject::Softirq(_) => "call",
+        Subject::Call(..) => "system call",
+        Subject::Timer(_) => "timer",
     }
 }
 
@@ -123,6 +133,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "open": finding.open,
             "unsure": finding.unsure,
             "unseen": finding.unseen,
+            "unwoken": finding.unwoken,
             "threads": finding.threads,
             "within": finding.within,
             "worst_ns": finding.worst.map(|worst| worst.duration().as_ns()),

@@ -1,11 +1,12 @@
-//! Two diagnoses side by side, as text and as JSON (schema `rtscope.diff` version 1).
+//! Diagnoses side by side, as text, as JSON (schema `rtscope.diff` version 1) and as JUnit.
 
 use std::fmt::Write;
 
-use diagnosis::{CauseSide, ComparedCause, Comparison};
+use diagnosis::{CauseChange, CauseSide, ComparedCause, Comparison};
 use serde_json::{Value, json};
 
 use crate::count::counted;
+use crate::xml::escaped;
 
 /// A paragraph per cause, those that changed first.
 pub fn comparison_text(comparison: &Comparison) -> String {
@@ -19,8 +20,23 @@ pub fn comparison_text(comparison: &Comparison) -> String {
     if comparison.causes.is_empty() {
         out.push_str("Neither trace has a late activation.\n");
     }
+    let _ = writeln!(out, "{}", basis(comparison));
+    out
+}
+
+/// What all rests on.
+fn basis(comparison: &Comparison) -> String {
     let (before, after) = comparison.activations;
-    let _ = write!(out, "{before} activations before, {after} after");
+    let mut out = format!("{before} activations before, {after} after");
+    match comparison.recordings {
+        (1, 1) => out.push_str(
+            "; with one recording of each nobody knows how much recordings of the same differ: \
+             give several (--after)",
+        ),
+        (before, after) => {
+            let _ = write!(out, ", in {before} and {after} recordings");
+        }
+    }
     if comparison.floor.as_ns() > 0 {
         let _ = write!(out, "; shorter ones than {} are left out", comparison.floor);
     }
@@ -31,7 +47,6 @@ pub fn comparison_text(comparison: &Comparison) -> String {
             counted(comparison.holes, "place")
         );
     }
-    out.push('\n');
     out
 }
 
@@ -44,9 +59,13 @@ fn side(side: &CauseSide) -> String {
 
 fn chance(cause: &ComparedCause) -> String {
     let count = format!("by chance: counts p = {:.2e}", cause.p_count);
-    match cause.p_latency {
+    let latencies = match cause.p_latency {
         Some(p) => format!("{count}, latencies p = {p:.2e}"),
         None => format!("{count}, too few latencies to tell"),
+    };
+    match cause.p_recordings {
+        Some(p) => format!("{latencies}; recordings p = {p:.2e}"),
+        None => latencies,
     }
 }
 
@@ -67,15 +86,116 @@ pub fn comparison_json(comparison: &Comparison) -> Value {
             "after": side(&cause.after),
             "p_count": cause.p_count,
             "p_latency": cause.p_latency,
+            "p_recordings": cause.p_recordings,
         })
     };
     json!({
         "schema": "rtscope.diff",
         "version": 1,
         "causes": comparison.causes.iter().map(cause).collect::<Vec<_>>(),
+        "recordings_before": comparison.recordings.0,
+        "recordings_after": comparison.recordings.1,
         "activations_before": comparison.activations.0,
         "activations_after": comparison.activations.1,
         "floor_ns": comparison.floor.as_ns(),
         "holes": comparison.holes,
     })
+}
+
+/// The same as a test suite with a test for each cause, failed where it got worse, and one for what
+/// all rests on, which is an error where there is a doubt.
+pub fn comparison_junit(
+    comparison: &Comparison,
+    doubt: Option<&str>,
+    is_worse: impl Fn(CauseChange) -> bool,
+) -> String {
+    let causes = &comparison.causes;
+    let failures = causes.iter().filter(|cause| is_worse(cause.change)).count();
+    let (tests, errors) = (causes.len() + 1, u32::from(doubt.is_some()));
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rtscope diff\" \
+         tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n"
+    );
+    let mut test = |name: &str, (element, said): (&str, String)| {
+        let (name, said) = (escaped(name), escaped(said));
+        let _ = write!(
+            out,
+            "  <testcase classname=\"rtscope diff\" name=\"{name}\">"
+        );
+        let _ = match element {
+            "system-out" => write!(out, "<system-out>{said}</system-out>"),
+            _ => write!(out, "<{element} message=\"{said}\"/>"),
+        };
+        out.push_str("</testcase>\n");
+    };
+    let recordings = match doubt {
+        Some(doubt) => ("error", doubt.to_owned()),
+        None => ("system-out", basis(comparison)),
+    };
+    test("recordings", recordings);
+    for cause in causes {
+        let (change, chance) = (cause.change.name(), chance(cause));
+        let (before, after) = (side(&cause.before), side(&cause.after));
+        let said = format!("{change}: before {before}; after {after}; {chance}");
+        let element = match is_worse(cause.change) {
+            true => "failure",
+            false => "system-out",
+        };
+        test(&cause.signature, (element, said));
+    }
+    out.push_str("</testsuite>\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use event::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_that_got_worse_is_a_failure_and_a_doubt_an_error() {
+        let side = |count| CauseSide {
+            count,
+            median: Duration::from_us(5),
+            worst: Duration::from_us(9),
+        };
+        let cause = |signature: &str, change| ComparedCause {
+            signature: signature.to_owned(),
+            before: side(0),
+            after: side(7),
+            change,
+            p_count: 1e-9,
+            p_latency: None,
+            p_recordings: Some(0.1),
+        };
+        let comparison = Comparison {
+            causes: vec![
+                cause("a<b", CauseChange::New),
+                cause("c", CauseChange::NotResolved),
+            ],
+            recordings: (3, 2),
+            activations: (10, 20),
+            without: 0,
+            floor: Duration::ZERO,
+            holes: 0,
+        };
+        let is_worse = |change| change == CauseChange::New;
+        let held = comparison_junit(&comparison, None, is_worse);
+        assert!(
+            held.contains("tests=\"3\" failures=\"1\" errors=\"0\""),
+            "{held}"
+        );
+        assert!(
+            held.contains("name=\"a&lt;b\"><failure message=\"new: before none;"),
+            "{held}"
+        );
+        assert!(held.contains("in 3 and 2 recordings"), "{held}");
+        let open = comparison_junit(&comparison, Some("events are missing"), is_worse);
+        assert!(open.contains("errors=\"1\""), "{open}");
+        assert!(
+            open.contains("<error message=\"events are missing\"/>"),
+            "{open}"
+        );
+    }
 }

@@ -21,7 +21,7 @@ mod trace_facts;
 mod xml;
 
 pub use budgets::{budgets_json, budgets_junit, budgets_text};
-pub use comparison::{comparison_json, comparison_text};
+pub use comparison::{comparison_json, comparison_junit, comparison_text};
 pub use cyclic::{
     Cyclic, CyclictestFacts, Late, cyclic_json, cyclic_text, cyclictest_histogram, cyclictest_json,
     cyclictest_status,
@@ -29,14 +29,14 @@ pub use cyclic::{
 pub use diagnosis::{diagnosis_json, hit_json};
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text, judged_text};
 pub use eval::{
-    Evaluation, Series, compare_html, compare_text, eval_file, eval_hash, eval_html, eval_json,
-    eval_junit, eval_text,
+    Compared, Evaluation, Series, compare_html, compare_text, compare_verdict, eval_file,
+    eval_hash, eval_html, eval_json, eval_junit, eval_text,
 };
 pub use events_text::{
     EventBodies, EventClock, EventLines, EventNames, EventOrigin, EventText, EventTextOptions,
     EventTimes,
 };
-pub use gaps::{Gaps, gaps_json, gaps_text};
+pub use gaps::{Gaps, Held, Limits, gaps_json, gaps_text};
 pub use incident::{Incident, incident_html};
 pub use loop_picture::{LoopBins, loop_picture};
 pub use looping::{

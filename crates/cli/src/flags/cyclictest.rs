@@ -2,118 +2,408 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use super::getopt::{self, Found, Opt, Takes};
+use Takes::{MayHave, Nothing, Value};
 
-/// What was typed after `--cyclictest`, or after the name cyclictest.
-#[derive(Debug, Parser)]
-#[command(
-    name = "cyclictest",
-    disable_version_flag = true,
-    disable_help_flag = true
-)]
-pub struct Cyclictest {
-    /// Print this
-    #[arg(long, action = clap::ArgAction::Help)]
-    pub help: Option<bool>,
-    /// Run thread #N on processor #N, or on these processors
-    #[arg(short, long, value_name = "CPUSET", num_args = 0..=1)]
-    pub affinity: Option<Option<String>>,
-    /// Align thread wake-ups, each so many us after the one before
-    #[arg(short = 'A', long, value_name = "USEC", num_args = 0..=1)]
-    pub aligned: Option<Option<i64>>,
-    /// Stop when a latency exceeds so many us
-    #[arg(short, long, value_name = "USEC")]
-    pub breaktrace: Option<i64>,
-    /// 0 = CLOCK_MONOTONIC, 1 = CLOCK_REALTIME
-    #[arg(short, long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=1))]
-    pub clock: u8,
-    /// Do not ask for shallow idle states
-    #[arg(long)]
-    pub default_system: bool,
-    /// Distance of the threads' intervals in us
-    #[arg(short, long, value_name = "DIST", default_value_t = 500)]
-    pub distance: i64,
-    /// Length of the run, with s, m, h or d
-    #[arg(short = 'D', long, value_name = "TIME")]
-    pub duration: Option<String>,
-    /// Print a histogram up to so many us
-    #[arg(short = 'h', long, value_name = "US")]
-    pub histogram: Option<usize>,
-    /// The same, with a column of sums
-    #[arg(short = 'H', long, value_name = "US")]
-    pub histofall: Option<usize>,
-    /// Write the histogram to this file
-    #[arg(long, value_name = "PATH")]
-    pub histfile: Option<PathBuf>,
-    /// Interval of the first thread in us
-    #[arg(short, long, value_name = "INTV", default_value_t = 1000)]
-    pub interval: i64,
-    /// Write the final results to this file as JSON
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Idle states may take so many us to leave
-    #[arg(long, value_name = "USEC", default_value_t = 0)]
-    pub latency: i64,
-    /// So many samples
-    #[arg(short, long, value_name = "LOOPS", default_value_t = 0)]
-    pub loops: u64,
-    /// Run the main thread on these processors
-    #[arg(long, value_name = "CPUSET")]
-    pub mainaffinity: Option<String>,
-    /// Lock memory
-    #[arg(short, long)]
-    pub mlockall: bool,
-    /// Refresh the display only when a maximum changes
-    #[arg(short = 'M', long)]
-    pub refresh_on_max: bool,
-    /// clock_nanosleep, which is what we always use
-    #[arg(short = 'n', long)]
-    pub nanosleep: bool,
-    /// Figures in ns
-    #[arg(short = 'N', long)]
-    pub nsecs: bool,
-    /// Priority of the first thread
-    #[arg(short, long, value_name = "PRIO", default_value_t = 0)]
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=99))]
-    pub priority: u32,
-    /// Policy
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub policy: Option<CyclictestPolicy>,
-    /// Each thread's priority one below the one before
-    #[arg(long)]
-    pub priospread: bool,
-    /// Print a summary only
-    #[arg(short, long)]
-    pub quiet: bool,
-    /// Begin at a whole second, each thread so many us after the one before
-    #[arg(long, value_name = "USEC", num_args = 0..=1)]
-    pub secaligned: Option<Option<i64>>,
-    /// One thread for each processor, all of one priority
-    #[arg(short = 'S', long)]
-    pub smp: bool,
-    /// Number of threads; without a number one for each processor
-    #[arg(short, long, value_name = "NUM", num_args = 0..=1)]
-    pub threads: Option<Option<usize>>,
-    /// Print every sample as 'thread:number:latency'
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// Print at once; we never keep output back
-    #[arg(short, long)]
-    pub unbuffered: bool,
+/// How threads are placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placed {
+    /// Nothing was said.
+    #[default]
+    Unsaid,
+    /// Over all CPUs that we may use.
+    All,
+    /// Over those of the list.
+    Listed,
 }
 
 /// Policies as cyclictest calls them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CyclictestPolicy {
     /// SCHED_OTHER.
-    #[value(alias = "normal")]
+    #[default]
     Other,
-    /// SCHED_BATCH.
+    /// SCHED_BATCH, which is printed and not used.
     Batch,
-    /// SCHED_IDLE.
+    /// SCHED_IDLE, which is printed and not used.
     Idle,
     /// SCHED_FIFO.
     Fifo,
     /// SCHED_RR.
     Rr,
+}
+
+impl CyclictestPolicy {
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            CyclictestPolicy::Other => "other",
+            CyclictestPolicy::Batch => "batch",
+            CyclictestPolicy::Idle => "idle",
+            CyclictestPolicy::Fifo => "fifo",
+            CyclictestPolicy::Rr => "rr",
+        }
+    }
+
+    /// By the first letters of its name; what is none is SCHED_OTHER.
+    fn parse(text: &str) -> CyclictestPolicy {
+        let text = text.to_ascii_lowercase();
+        let named = [
+            ("batch", CyclictestPolicy::Batch),
+            ("idle", CyclictestPolicy::Idle),
+            ("fifo", CyclictestPolicy::Fifo),
+            ("rr", CyclictestPolicy::Rr),
+        ];
+        let found = named.iter().find(|(name, _)| text.starts_with(name));
+        found.map_or(CyclictestPolicy::Other, |(_, policy)| *policy)
+    }
+
+    /// Whether it has priorities.
+    pub fn is_real_time(self) -> bool {
+        matches!(self, CyclictestPolicy::Fifo | CyclictestPolicy::Rr)
+    }
+}
+
+/// What was typed after `--cyclictest`, or after the name cyclictest; numbers as atoi reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cyclictest {
+    /// How threads are placed.
+    pub placed: Placed,
+    /// The list behind `-a`.
+    pub cpus: Option<String>,
+    /// `-S`.
+    pub smp: bool,
+    /// How many threads; none for one for each CPU.
+    pub threads: Option<i64>,
+    /// `-A` or `--secaligned`: in us.
+    pub aligned: Option<i64>,
+    /// `--secaligned`.
+    pub secaligned: bool,
+    /// `-b`, in us; zero without.
+    pub breaktrace: i64,
+    /// `--tracemark`.
+    pub tracemark: bool,
+    /// `-c`.
+    pub clock: i64,
+    /// `--default-system` or `--laptop`: idle states stay.
+    pub default_system: bool,
+    /// `--laptop`.
+    pub laptop: bool,
+    /// `-d`; none without.
+    pub distance: Option<i64>,
+    /// `-D` in seconds; zero without.
+    pub duration_s: i64,
+    /// `-F`.
+    pub fifo: Option<PathBuf>,
+    /// `-h` or `-H`; zero without.
+    pub histogram: i64,
+    /// `-H`.
+    pub histofall: bool,
+    /// `--histfile`.
+    pub histfile: Option<PathBuf>,
+    /// `-i`.
+    pub interval: i64,
+    /// `--json`.
+    pub json: Option<PathBuf>,
+    /// `--latency`.
+    pub latency: i64,
+    /// `-l`; zero without.
+    pub loops: i64,
+    /// `--mainaffinity`.
+    pub mainaffinity: Option<String>,
+    /// `-m`.
+    pub mlockall: bool,
+    /// `-M`.
+    pub refresh_on_max: bool,
+    /// `-N`.
+    pub nsecs: bool,
+    /// `-o`.
+    pub oscope: i64,
+    /// `-p`.
+    pub priority: i64,
+    /// `--policy`, or what `-p` makes of it.
+    pub policy: CyclictestPolicy,
+    /// `--priospread`.
+    pub priospread: bool,
+    /// `-q`.
+    pub quiet: bool,
+    /// `-r` or `-s`.
+    pub relative: bool,
+    /// `-s`.
+    pub system: bool,
+    /// `-x`.
+    pub posix_timers: bool,
+    /// `-R`.
+    pub resolution: bool,
+    /// `--spike`; zero without.
+    pub spike: i64,
+    /// `--spike-nodes`.
+    pub spike_nodes: i64,
+    /// `--smi`.
+    pub smi: bool,
+    /// `-v`.
+    pub verbose: bool,
+    /// What cyclictest says of it on stderr, a line each.
+    pub warnings: Vec<String>,
+    /// The options mean nothing together.
+    refused: bool,
+}
+
+/// What a command line comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// A measurement.
+    Run(Box<Cyclictest>),
+    /// No measurement: what is said on stderr first, and the exit code behind the options' list.
+    Usage(Vec<String>, u8),
+    /// No measurement, for this reason.
+    Fatal(String),
+}
+
+const fn opt(letter: char, long: &'static str, takes: Takes) -> Opt {
+    Opt {
+        long,
+        letter: Some(letter),
+        takes,
+    }
+}
+
+const fn long(long: &'static str, takes: Takes) -> Opt {
+    Opt {
+        long,
+        letter: None,
+        takes,
+    }
+}
+
+static TABLE: &[Opt] = &[
+    opt('a', "affinity", MayHave),
+    opt('A', "aligned", MayHave),
+    opt('b', "breaktrace", Value),
+    opt('c', "clock", Value),
+    long("default-system", Nothing),
+    opt('d', "distance", Value),
+    opt('D', "duration", Value),
+    long("latency", Value),
+    opt('F', "fifo", Value),
+    opt('h', "histogram", Value),
+    opt('H', "histofall", Value),
+    long("histfile", Value),
+    opt('i', "interval", Value),
+    long("json", Value),
+    long("laptop", Nothing),
+    opt('l', "loops", Value),
+    long("mainaffinity", Value),
+    opt('m', "mlockall", Nothing),
+    opt('M', "refresh_on_max", Nothing),
+    opt('N', "nsecs", Nothing),
+    opt('o', "oscope", Value),
+    opt('p', "priority", Value),
+    opt('q', "quiet", Nothing),
+    long("priospread", Nothing),
+    opt('r', "relative", Nothing),
+    opt('R', "resolution", Nothing),
+    long("secaligned", MayHave),
+    opt('s', "system", Nothing),
+    long("smi", Nothing),
+    opt('S', "smp", Nothing),
+    long("spike", Value),
+    long("spike-nodes", Value),
+    opt('t', "threads", MayHave),
+    long("tracemark", Nothing),
+    opt('u', "unbuffered", Nothing),
+    opt('v', "verbose", Nothing),
+    long("dbg_cyclictest", Nothing),
+    long("policy", Value),
+    long("help", Nothing),
+    opt('x', "posix_timers", Nothing),
+    // Of 1.x, where it chose what is the only way now.
+    opt('n', "nanosleep", Nothing),
+];
+
+/// The options, for those who ask.
+pub const USAGE: &str = "\
+cyclictest's options, read and answered by rtscope measure cyclic:
+  -t[N]  -S  -a[CPUS]  --mainaffinity=CPUS      threads, and where they run
+  -p PRIO  --policy=NAME  --priospread          how urgent they are
+  -i US  -d US  -A[US]  --secaligned[=US]       when they wake
+  -c CLOCK  -r  -s  -x  -R                      how they sleep
+  -l N  -D TIME  -b US  --tracemark             when it ends
+  -h US  -H US  --histfile=FILE  --json=FILE    what is written at the end
+  -q  -v  -o N  -M  -N  -u  -F PIPE             what is printed
+  --spike=US  --spike-nodes=N  --smi            what is looked for besides
+  -m  --latency=US  --laptop  --default-system  what is done to the machine
+rtscope measure cyclic --help has our own options, with causes of late samples.
+";
+
+impl Cyclictest {
+    /// Reads a command line without the program's name.
+    pub fn read(words: &[String]) -> Typed {
+        let found = match getopt::read("cyclictest", TABLE, words) {
+            Ok(found) => found,
+            Err(what) => return Typed::Usage(vec![what], 0),
+        };
+        let mut typed = Cyclictest {
+            threads: Some(1),
+            interval: 1000,
+            oscope: 1,
+            spike_nodes: 1024,
+            ..Cyclictest::default()
+        };
+        for one in &found {
+            match one.opt.long {
+                "help" => return Typed::Usage(Vec::new(), 0),
+                "smp" if typed.placed != Placed::Unsaid && !typed.smp => {
+                    let what = "FATAL: numa and smp options are mutually exclusive";
+                    return Typed::Fatal(what.to_owned());
+                }
+                _ => {}
+            }
+            if !typed.place(one) && !typed.number(one) {
+                typed.flag(one);
+            }
+        }
+        typed.settle()
+    }
+
+    fn warn(&mut self, what: &str) {
+        self.warnings.push(format!("WARN: {what}"));
+    }
+
+    /// Options that say how many threads there are, and where.
+    fn place(&mut self, one: &Found<'_>) -> bool {
+        let numbered = |next: &&str| atoi(next) != 0;
+        match one.opt.long {
+            "affinity" if self.smp => self.warn("-a ignored due to smp mode"),
+            "affinity" => {
+                let is_list = |next: &&str| numbered(next) || next.starts_with(['0', '!']);
+                let list = one.value.or(one.next.filter(is_list));
+                self.placed = match list {
+                    Some(_) => Placed::Listed,
+                    None => Placed::All,
+                };
+                self.cpus = list.map(str::to_owned).or(self.cpus.take());
+            }
+            "mainaffinity" => self.mainaffinity = one.value.map(str::to_owned),
+            "smp" => (self.smp, self.placed, self.threads) = (true, Placed::All, None),
+            "threads" if self.smp => self.warn("-t ignored due to smp mode"),
+            "threads" => self.threads = one.value.or(one.next.filter(numbered)).map(atoi),
+            "aligned" | "secaligned" => {
+                let offset = one.value.or(one.next.filter(numbered)).map_or(0, atoi);
+                let is_second = one.opt.long == "secaligned";
+                // Both at once mean nothing.
+                self.refused |= self.aligned.is_some() && self.secaligned != is_second;
+                (self.aligned, self.secaligned) = (Some(offset), is_second);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Options with a number, a name or a file.
+    fn number(&mut self, one: &Found<'_>) -> bool {
+        let Some(text) = one.value else {
+            return false;
+        };
+        let number = atoi(text);
+        match one.opt.long {
+            "breaktrace" => self.breaktrace = number,
+            "clock" => self.clock = number,
+            "distance" => self.distance = Some(number),
+            "duration" => self.duration_s = seconds(text),
+            "latency" => self.latency = number.max(0),
+            "fifo" => self.fifo = Some(text.into()),
+            "histogram" => self.histogram = number,
+            "histofall" => (self.histogram, self.histofall) = (number, true),
+            "histfile" => self.histfile = Some(text.into()),
+            "interval" => self.interval = number,
+            "json" => self.json = Some(text.into()),
+            "loops" => self.loops = number,
+            "oscope" => self.oscope = number,
+            "priority" => {
+                self.priority = number;
+                if !self.policy.is_real_time() {
+                    self.policy = CyclictestPolicy::Fifo;
+                }
+            }
+            "policy" => self.policy = CyclictestPolicy::parse(text),
+            "spike" => self.spike = number,
+            "spike-nodes" if self.spike > 0 => self.spike_nodes = number,
+            _ => {}
+        }
+        true
+    }
+
+    fn flag(&mut self, one: &Found<'_>) {
+        match one.opt.long {
+            "default-system" => self.default_system = true,
+            "laptop" => (self.laptop, self.default_system) = (true, true),
+            "mlockall" => self.mlockall = true,
+            "refresh_on_max" => self.refresh_on_max = true,
+            "nsecs" => self.nsecs = true,
+            "quiet" => self.quiet = true,
+            "priospread" => self.priospread = true,
+            "relative" => self.relative = true,
+            "system" => (self.relative, self.system) = (true, true),
+            "posix_timers" => self.posix_timers = true,
+            "resolution" => self.resolution = true,
+            "smi" => self.smi = true,
+            "tracemark" => self.tracemark = true,
+            "verbose" => self.verbose = true,
+            _ => {}
+        }
+    }
+
+    /// What the options mean together.
+    fn settle(mut self) -> Typed {
+        if self.system && self.posix_timers {
+            self.warn("The system option requires clock_nanosleep");
+            self.warn("and is not compatible with posix_timers");
+            self.warn("Using clock_nanosleep");
+            self.posix_timers = false;
+        }
+        let mut refused = self.refused || self.oscope < 1 || self.histogram < 0;
+        refused |= !(0..2).contains(&self.clock);
+        if self.oscope > 1 && !self.verbose {
+            self.warn("-o option only meaningful, if verbose");
+            refused = true;
+        }
+        if self.histogram > 0 && self.distance.is_some() {
+            self.warn("distance is ignored and set to 0, if histogram enabled");
+        }
+        refused |= !(0..=99).contains(&self.priority);
+        refused |= self.threads.is_some_and(|threads| threads < 1);
+        match refused {
+            true => Typed::Usage(self.warnings, 1),
+            false => Typed::Run(Box::new(self)),
+        }
+    }
+}
+
+/// A number as atoi(3) reads it: what stands at the begin, else zero.
+fn atoi(text: &str) -> i64 {
+    let text = text.trim_start();
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = digits.find(|letter: char| !letter.is_ascii_digit());
+    let digits = &digits[..end.unwrap_or(digits.len())];
+    let number = digits.parse().unwrap_or(match digits.is_empty() {
+        true => 0,
+        false => i64::from(i32::MAX),
+    });
+    sign * number.min(i64::from(i32::MAX))
+}
+
+/// A length: seconds, or with `m`, `h` or `d`.
+fn seconds(text: &str) -> i64 {
+    let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let factor = match rest.chars().next() {
+        Some('m' | 'M') => 60,
+        Some('h' | 'H') => 3_600,
+        Some('d' | 'D') => 86_400,
+        _ => 1,
+    };
+    atoi(text).saturating_mul(factor)
 }

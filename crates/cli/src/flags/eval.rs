@@ -84,5 +84,5 @@ Examples:
   sudo rtscope measure eval --budget 100us --for 10m
   sudo rtscope measure eval --load hackbench --cpu 1 --over 200us -o before
   rtscope measure eval --compare before after -o both
-Exit codes: 2 a sample broke the budget, 3 nothing is proved:
+Exit codes: 2 over the budget (--compare: B is worse), 3 nothing is proved:
 a load was missing, died or stood still, a CPU was taken away, or interrupted.";

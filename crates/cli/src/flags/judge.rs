@@ -53,10 +53,16 @@ Exit codes: 0 all held, 2 one is broken, 3 the trace does not carry a statement.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = DIFF_EXAMPLES)]
 pub struct Diff {
-    /// The trace or snapshot before
-    pub before: PathBuf,
-    /// The one after
-    pub after: PathBuf,
+    /// The trace or snapshot before, and the one after
+    ///
+    /// With --after all of these are before.
+    #[arg(required = true)]
+    pub traces: Vec<PathBuf>,
+    /// Several of each: those after
+    ///
+    /// Only several show how much recordings of the same differ. Name those before first.
+    #[arg(long, value_name = "T", num_args = 1..)]
+    pub after: Vec<PathBuf>,
     /// Late activations of these tasks: name, id, pid:N, prio:N
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
@@ -83,8 +89,14 @@ pub struct Diff {
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,
     /// The N worst activations of each
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, hide_short_help = true)]
     pub worst: usize,
+    /// The result as JUnit, into FILE
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub junit: Option<PathBuf>,
+    /// The part to look at, of each.
+    #[command(flatten)]
+    pub window: Window,
     /// JSON, schema rtscope.diff version 1
     #[arg(long)]
     pub json: bool,
@@ -93,6 +105,7 @@ pub struct Diff {
 const DIFF_EXAMPLES: &str = "\
 Examples:
   rtscope diff OLD NEW --task npt --over 100us
+  rtscope diff OLD-* --after NEW-* --task npt --junit result.xml
 
 Exit codes: 0 nothing got worse, 2 a cause is new, more frequent or slower,
 3 losses forbid a statement, or a trace holds no activation.";

@@ -145,7 +145,7 @@ pub struct Cyclic {
 #[derive(Debug, Args)]
 #[command(after_help = HW_EXAMPLES)]
 pub struct Hw {
-    /// A thread on each of these CPUs, as in 0-3 (default: all)
+    /// Threads on these CPUs, as in 0-3 (default: all)
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
     /// Real-time priority, 1 to 99; 0 for an ordinary task
@@ -166,10 +166,16 @@ pub struct Hw {
     /// From one begin of looking to the next
     #[arg(long, value_name = "DUR", default_value = "1s")]
     pub window: String,
-    /// How long of it to look; the rest is the machine's
+    /// How long to look of each
     #[arg(long, value_name = "DUR", default_value = "500ms")]
     pub width: String,
-    /// Do not record the kernel's events: gaps without their takers
+    /// Fail when a gap is longer, whoever took it
+    #[arg(long, value_name = "DUR")]
+    pub budget: Option<String>,
+    /// Fail when more of a gap was taken below the kernel
+    #[arg(long, value_name = "DUR", conflicts_with = "no_events")]
+    pub hardlimit: Option<String>,
+    /// Record no events: gaps without their takers
     #[arg(long)]
     pub no_events: bool,
     /// Keep the recording here
@@ -235,5 +241,6 @@ Examples:
 const HW_EXAMPLES: &str = "\
 Examples:
   sudo rtscope measure hw                       every gap of 10us, and its taker
-  sudo rtscope measure hw --cpu 3 --width 990ms --for 10m
-  sudo rtscope measure hw --over 50us -o gaps   keep the events too";
+  sudo rtscope measure hw --cpu 3 --width 900ms --for 10m --hardlimit 20us
+  sudo rtscope measure hw --over 50us -o gaps   keep the events too
+Exit codes: 2 a limit is exceeded, 3 nobody knows, or a CPU was taken away.";

@@ -6,6 +6,7 @@ mod cyclictest;
 mod demo;
 mod doctor;
 mod eval;
+mod getopt;
 mod groups;
 mod judge;
 mod load_part;
@@ -32,7 +33,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub use cat::{Cat, FieldWord, NameWord};
 pub use convert::{Convert, To};
-pub use cyclictest::{Cyclictest, CyclictestPolicy};
+pub use cyclictest::{Cyclictest, CyclictestPolicy, Placed, Typed, USAGE};
 pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
 pub use eval::{Eval, LoadName};

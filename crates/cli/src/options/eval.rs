@@ -3,9 +3,10 @@
 use event::{Cpu, Duration, Result};
 use host::task::Policy;
 use measure::counter::Counter;
-use measure::cyclic::{Plan, ThreadPlan};
+use measure::cyclic::{Plan, Sleep, ThreadPlan};
 use measure::gaps;
 use measure::load::{Load, LoadPlan};
+use report::Limits;
 
 use super::{CyclicOptions, CyclicOutput, GapOptions, known_cpus, positive_duration};
 use crate::flags::{self, LoadName};
@@ -131,6 +132,9 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
             bucket: BUCKET,
             buckets: BUCKETS,
             aligned: None,
+            sleep: Sleep::Until,
+            kept: 0,
+            mark: None,
             phases: None,
         },
         phases: false,
@@ -166,6 +170,7 @@ fn gap_options(cpus: &[Cpu], prio: u32, clocksource: Option<&str>, hw_ns: i64) -
         },
         run_for: Duration::from_ns(hw_ns),
         events: Some(None),
+        limits: Limits::default(),
         json: true,
     }
 }

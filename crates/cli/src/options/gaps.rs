@@ -6,6 +6,7 @@ use event::{Cpu, Duration, Result};
 use host::task::Policy;
 use measure::counter::Counter;
 use measure::gaps::Plan;
+use report::Limits;
 
 use super::{known_cpus, positive_duration};
 use crate::flags;
@@ -22,6 +23,8 @@ pub struct GapOptions {
     pub run_for: Duration,
     /// Whether the kernel's events are recorded, and where they are kept, if they are.
     pub events: Option<Option<PathBuf>>,
+    /// What may be found.
+    pub limits: Limits,
     /// JSON instead of the tables.
     pub json: bool,
 }
@@ -39,6 +42,10 @@ impl GapOptions {
         clocksource: Option<&str>,
     ) -> Result<Self> {
         let listed = typed.cpu.as_ref().map(|text| known_cpus(text, online));
+        let optional = |flag: &str, text: &Option<String>| {
+            let text = text.as_ref();
+            text.map(|text| positive_duration(flag, text)).transpose()
+        };
         Ok(GapOptions {
             plan: Plan {
                 cpus: listed.transpose()?.unwrap_or_else(|| allowed.to_vec()),
@@ -54,6 +61,10 @@ impl GapOptions {
             },
             run_for: positive_duration("--for", &typed.run_for)?,
             events: (!typed.no_events).then(|| typed.output.clone()),
+            limits: Limits {
+                budget: optional("--budget", &typed.budget)?,
+                hard: optional("--hardlimit", &typed.hardlimit)?,
+            },
             json: typed.json,
         })
     }

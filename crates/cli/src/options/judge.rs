@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use diagnosis::{TaskFilter, Until};
-use event::{Duration, Result};
+use event::{Duration, Error, ErrorKind, Result};
 
 use super::tasks::{no_groups, processes, tasks};
 use super::{WindowOptions, positive_duration};
@@ -52,10 +52,10 @@ impl CheckOptions {
 /// A comparison, decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffOptions {
-    /// The trace before.
-    pub before: PathBuf,
-    /// The one after.
-    pub after: PathBuf,
+    /// The traces before.
+    pub before: Vec<PathBuf>,
+    /// Those after.
+    pub after: Vec<PathBuf>,
     /// Whose activations; empty: those of all real-time tasks.
     pub tasks: TaskFilter,
     /// Where an activation ends.
@@ -64,6 +64,10 @@ pub struct DiffOptions {
     pub over: Option<Duration>,
     /// At most so many of each.
     pub worst: usize,
+    /// Where the result goes as JUnit.
+    pub junit: Option<PathBuf>,
+    /// Where to look.
+    pub window: WindowOptions,
     /// JSON instead of text.
     pub json: bool,
 }
@@ -76,16 +80,32 @@ impl DiffOptions {
     pub fn new(typed: &flags::Diff) -> Result<Self> {
         no_groups(&typed.groups)?;
         let over = typed.over.as_deref();
+        let (before, after) = match (&typed.traces[..], &typed.after[..]) {
+            ([before, after], []) => (vec![before.clone()], vec![after.clone()]),
+            (_, []) => return Err(not_two(typed.traces.len())),
+            (before, after) => (before.to_vec(), after.to_vec()),
+        };
         Ok(DiffOptions {
-            before: typed.before.clone(),
-            after: typed.after.clone(),
+            before,
+            after,
             tasks: tasks(&typed.task, typed.tid)?.or(processes(&typed.pid, &typed.process)?),
             until: typed.until.into(),
             over: over
                 .map(|text| positive_duration("--over", text))
                 .transpose()?,
             worst: typed.worst,
+            junit: typed.junit.clone(),
+            window: WindowOptions::new(&typed.window)?,
             json: typed.json,
         })
     }
+}
+
+fn not_two(traces: usize) -> Error {
+    Error::new(
+        ErrorKind::InvalidInput,
+        "nobody says which traces are after",
+    )
+    .found(format!("{traces} traces and no --after"))
+    .fix("rtscope diff OLD NEW, or rtscope diff OLD-1 OLD-2 --after NEW-1 NEW-2")
 }

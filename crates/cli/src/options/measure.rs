@@ -5,15 +5,14 @@ use std::path::PathBuf;
 use event::{Cpu, Duration, Error, ErrorKind, Result};
 use host::clock::Clock;
 use host::task::Policy;
-use measure::cyclic::{Plan, ThreadPlan};
+use measure::cyclic::{Plan, Sleep, ThreadPlan};
 
+use super::cyclictest_output::CyclictestOutput;
 use super::{known_cpus, positive_duration};
-use crate::flags::{self, ClockName, CyclictestPolicy, PolicyName, Power};
+use crate::flags::{self, ClockName, PolicyName, Power};
 
 /// Memory of the histograms is 8 bytes a bucket and thread.
 const BUCKETS_MAX: i64 = 10_000_000;
-/// The histogram that cyclictest keeps when none is asked for: ours is never printed then.
-const UNASKED_BUCKETS: usize = 1000;
 
 /// A cyclic measurement, decided.
 #[derive(Clone, Debug)]
@@ -50,23 +49,6 @@ pub enum CyclicOutput {
     },
     /// As cyclictest prints.
     Cyclictest(CyclictestOutput),
-}
-
-/// What cyclictest was asked to print.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CyclictestOutput {
-    /// Whether a histogram is printed, and whether with sums.
-    pub histogram: Option<bool>,
-    /// The histogram goes here instead of stdout.
-    pub histogram_file: Option<PathBuf>,
-    /// The result as JSON.
-    pub json_file: Option<PathBuf>,
-    /// Figures in nanoseconds.
-    pub in_ns: bool,
-    /// Only the summary.
-    pub quiet: bool,
-    /// The command line, for the JSON.
-    pub command_line: String,
 }
 
 impl CyclicOptions {
@@ -111,6 +93,9 @@ impl CyclicOptions {
                 bucket,
                 buckets: buckets(bucket, range)?,
                 aligned: aligned.transpose()?,
+                sleep: Sleep::Until,
+                kept: 0,
+                mark: None,
                 phases: None,
             },
             phases: typed.phases,
@@ -124,65 +109,6 @@ impl CyclicOptions {
                 histogram: typed.histogram.clone(),
                 live: !typed.quiet && !typed.json,
             },
-        })
-    }
-
-    /// From cyclictest's own options.
-    ///
-    /// # Errors
-    /// As [`CyclicOptions::new`], and for options that only cyclictest itself has.
-    pub fn cyclictest(
-        typed: &flags::Cyclictest,
-        command_line: String,
-        online: &[Cpu],
-        allowed: &[Cpu],
-    ) -> Result<Self> {
-        if typed.verbose {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "every single sample as text (-v) is not what we print",
-            )
-            .found("-v")
-            .fix("use -h for a histogram, or rtscope record to keep every wake-up"));
-        }
-        let us = Duration::from_us;
-        let histogram = typed.histofall.or(typed.histogram);
-        let run_for = typed.duration.as_deref().map(bare_seconds).transpose()?;
-        let aligned = typed.secaligned.or(typed.aligned);
-        let main_cpus = typed.mainaffinity.as_ref();
-        let main_cpus = main_cpus.map(|list| known_cpus(list, online));
-        Ok(CyclicOptions {
-            plan: Plan {
-                threads: cyclictest_threads(typed, online, allowed)?,
-                clock: if typed.clock == 1 {
-                    Clock::Realtime
-                } else {
-                    Clock::Monotonic
-                },
-                samples: (typed.loops > 0).then_some(typed.loops),
-                break_over: typed.breaktrace.filter(|&limit| limit > 0).map(us),
-                bucket: if typed.nsecs {
-                    Duration::from_ns(1)
-                } else {
-                    us(1)
-                },
-                buckets: histogram.unwrap_or(UNASKED_BUCKETS),
-                aligned: aligned.map(|offset| us(offset.unwrap_or(0))),
-                phases: None,
-            },
-            phases: false,
-            run_for,
-            wake_latency: (!typed.default_system).then_some(us(typed.latency)),
-            own_cpus: main_cpus.transpose()?,
-            lock_memory: typed.mlockall,
-            output: CyclicOutput::Cyclictest(CyclictestOutput {
-                histogram: histogram.map(|_| typed.histofall.is_some()),
-                histogram_file: typed.histfile.clone(),
-                json_file: typed.json.clone(),
-                in_ns: typed.nsecs,
-                quiet: typed.quiet,
-                command_line,
-            }),
         })
     }
 }
@@ -205,97 +131,6 @@ fn unpinned(mut threads: Vec<ThreadPlan>) -> Vec<ThreadPlan> {
 
 fn later(interval: Duration, distance: Duration, number: usize) -> Duration {
     Duration::from_ns(interval.as_ns() + distance.as_ns() * number as i64)
-}
-
-/// The rules of cyclictest 2.x: `-S` is `-t -a`, all threads have one priority but with
-/// `--priospread`, a histogram makes the distance zero, `-t` without `-a` pins nobody. `-t 0` is
-/// `-t`.
-fn cyclictest_threads(
-    typed: &flags::Cyclictest,
-    online: &[Cpu],
-    allowed: &[Cpu],
-) -> Result<Vec<ThreadPlan>> {
-    let cpus = match &typed.affinity {
-        Some(Some(list)) => cyclictest_cpus(list, online, allowed)?,
-        _ => allowed.to_vec(),
-    };
-    let pinned = typed.smp || typed.affinity.is_some();
-    let wanted = match typed.threads {
-        Some(Some(number @ 1..)) => number,
-        Some(Some(0) | None) => allowed.len(),
-        None if typed.smp => allowed.len(),
-        None => 1,
-    };
-    let has_histogram = typed.histogram.is_some() || typed.histofall.is_some();
-    let distance = Duration::from_us(if has_histogram { 0 } else { typed.distance });
-    let highest = cyclictest_prio(typed, wanted);
-    let interval = Duration::from_us(typed.interval);
-    if typed.interval <= 0 {
-        let error = Error::new(ErrorKind::InvalidInput, "-i is no interval");
-        return Err(error.found(typed.interval.to_string()).fix("-i 1000"));
-    }
-    let thread = |number: usize| {
-        let below = if typed.priospread { number as u32 } else { 0 };
-        ThreadPlan {
-            cpu: pinned.then(|| cpus[number % cpus.len()]),
-            policy: cyclictest_policy(typed, highest, highest.saturating_sub(below)),
-            interval: later(interval, distance, number),
-        }
-    };
-    Ok((0..wanted).map(thread).collect())
-}
-
-/// CPUs as cyclictest reads them: `all`, a list, or with `!` all that we may use but those.
-fn cyclictest_cpus(list: &str, online: &[Cpu], allowed: &[Cpu]) -> Result<Vec<Cpu>> {
-    if list == "all" {
-        return Ok(allowed.to_vec());
-    }
-    let Some(list) = list.strip_prefix('!') else {
-        return known_cpus(list, online);
-    };
-    let without = known_cpus(list, online)?;
-    let kept = allowed.iter().filter(|cpu| !without.contains(cpu));
-    let kept: Vec<Cpu> = kept.copied().collect();
-    if kept.is_empty() {
-        let error = Error::new(ErrorKind::InvalidInput, "-a leaves no CPU");
-        return Err(error.found(format!("'!{list}'")).fix("-a all"));
-    }
-    Ok(kept)
-}
-
-/// The priority of the first thread: a real-time policy without one gets what leaves each thread
-/// its own.
-fn cyclictest_prio(typed: &flags::Cyclictest, threads: usize) -> u32 {
-    let urgent = [Some(CyclictestPolicy::Fifo), Some(CyclictestPolicy::Rr)];
-    let spread = u32::try_from(threads + 1).unwrap_or(99).min(99);
-    match typed.priority {
-        0 if urgent.contains(&typed.policy) => spread,
-        prio => prio,
-    }
-}
-
-/// A priority makes a policy real-time, whichever was named.
-fn cyclictest_policy(typed: &flags::Cyclictest, highest: u32, prio: u32) -> Policy {
-    match (typed.policy, highest) {
-        // Spread over so many threads that nothing is left.
-        (_, 1..) if prio == 0 => Policy::Ordinary,
-        (Some(CyclictestPolicy::Rr), 1..) => Policy::RoundRobin(prio),
-        (_, 1..) => Policy::Fifo(prio),
-        (Some(CyclictestPolicy::Batch), 0) => Policy::Batch,
-        (Some(CyclictestPolicy::Idle), 0) => Policy::Idle,
-        (_, 0) => Policy::Ordinary,
-    }
-}
-
-/// A length as cyclictest reads it: seconds, or with `s`, `m`, `h`, `d`.
-fn bare_seconds(text: &str) -> Result<Duration> {
-    let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
-    let text = if has_unit {
-        text.to_owned()
-    } else {
-        format!("{text}s")
-    };
-    positive_duration("-D", &text)
 }
 
 fn buckets(bucket: Duration, range: Duration) -> Result<usize> {
@@ -338,68 +173,5 @@ fn policy(name: PolicyName, prio: u32, interval: Duration) -> Policy {
             deadline: interval,
             period: interval,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    const CPUS: [Cpu; 4] = [Cpu(0), Cpu(1), Cpu(2), Cpu(3)];
-
-    fn cyclictest(words: &str) -> CyclicOptions {
-        let words = std::iter::once("cyclictest").chain(words.split_whitespace());
-        let typed = flags::Cyclictest::try_parse_from(words).expect("parses");
-        CyclicOptions::cyclictest(&typed, String::new(), &CPUS, &CPUS).expect("has a meaning")
-    }
-
-    /// CPU (-1: any), priority and interval in us of each thread.
-    fn check(words: &str, expect: &[(i64, u32, i64)]) {
-        let threads = cyclictest(words).plan.threads;
-        let found: Vec<_> = threads
-            .iter()
-            .map(|thread| {
-                let cpu = thread.cpu.map_or(-1, |cpu| i64::from(cpu.0));
-                (cpu, thread.policy.prio(), thread.interval.as_ns() / 1000)
-            })
-            .collect();
-        assert_eq!(found, expect, "{words}");
-    }
-
-    #[test]
-    fn threads_are_laid_out_as_cyclictest_lays_them() {
-        check("", &[(-1, 0, 1000)]);
-        check("-p 80 -t 2", &[(-1, 80, 1000), (-1, 80, 1500)]);
-        check("-p80 -t2 --priospread", &[(-1, 80, 1000), (-1, 79, 1500)]);
-        check("-p80 -t2 -d0 -i250", &[(-1, 80, 250), (-1, 80, 250)]);
-        check("-p 80 -t2 -a 2-3 -h100", &[(2, 80, 1000), (3, 80, 1000)]);
-        check(
-            "-S -p 95 -m",
-            &[(0, 95, 1000), (1, 95, 1500), (2, 95, 2000), (3, 95, 2500)],
-        );
-        check(
-            "-S -h 100",
-            &[(0, 0, 1000), (1, 0, 1000), (2, 0, 1000), (3, 0, 1000)],
-        );
-        check("-a 1 -t2 -p 1", &[(1, 1, 1000), (1, 1, 1500)]);
-        check("-a all -t1", &[(0, 0, 1000)]);
-        check("-a !0,1 -t2", &[(2, 0, 1000), (3, 0, 1500)]);
-        check("-t 0 -d0", &[(-1, 0, 1000); 4]);
-        // A real-time policy without a priority gets one.
-        check("-t2 --policy=rr", &[(-1, 3, 1000), (-1, 3, 1500)]);
-        check("--policy=other -p 80", &[(-1, 80, 1000)]);
-    }
-
-    #[test]
-    fn a_length_without_a_unit_is_in_seconds() {
-        let check = |words: &str, expect_ms: i64| {
-            let found = cyclictest(words).run_for;
-            assert_eq!(found, Some(Duration::from_ms(expect_ms)), "{words}");
-        };
-        check("-D 10", 10_000);
-        check("-D 2m", 120_000);
-        check("--duration=1h", 3_600_000);
     }
 }

@@ -2,6 +2,8 @@
 
 mod cat;
 mod convert;
+mod cyclictest;
+mod cyclictest_output;
 mod eval;
 mod events;
 mod gaps;
@@ -23,10 +25,11 @@ mod words;
 
 pub use cat::{CatOptions, Passing};
 pub use convert::ConvertOptions;
+pub use cyclictest_output::CyclictestOutput;
 pub use eval::{EvalOptions, load_of};
 pub use gaps::GapOptions;
 pub use judge::{CheckOptions, DiffOptions};
-pub use measure::{CyclicOptions, CyclicOutput, CyclictestOutput};
+pub use measure::{CyclicOptions, CyclicOutput};
 pub use monitor::{MonitorOptions, scope, store_path};
 pub use preempt::PreemptOptions;
 pub use read::{DiagnoseOptions, InfoOptions, TimeWord, WindowOptions};

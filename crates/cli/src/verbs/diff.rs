@@ -1,31 +1,29 @@
-//! `rtscope diff`: what made tasks late in one trace and not in the other.
+//! `rtscope diff`: what made tasks late in some traces and not in others.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use diagnosis::{CauseChange, Comparison, Diagnosis, Query, compare, diagnose};
 use event::Result;
-use report::{comparison_json, comparison_text};
+use kernel_state::places;
+use report::{comparison_json, comparison_junit, comparison_text};
 
-use crate::exit::{Outcome, print};
+use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::options::DiffOptions;
-use crate::verbs::opened;
+use crate::verbs::{opened, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Diff) -> Result<Outcome> {
     let options = DiffOptions::new(typed)?;
-    let ask = |path: &Path| -> Result<Diagnosis> {
-        let query = Query {
-            tasks: options.tasks.clone(),
-            until: options.until,
-            threshold: options.over,
-            worst: options.worst,
-            ..Query::default()
-        };
-        diagnose(&opened::open(path)?, &query)
-    };
-    let comparison = compare(&ask(&options.before)?, &ask(&options.after)?);
+    let ask = |path: &PathBuf| ask(path, &options);
+    let side = |paths: &[PathBuf]| paths.iter().map(ask).collect::<Result<Vec<_>>>();
+    let comparison = compare(&side(&options.before)?, &side(&options.after)?);
     let outcome = outcome(&comparison);
+    if let Some(path) = &options.junit {
+        let doubt = doubt(&comparison);
+        let junit = comparison_junit(&comparison, doubt.as_deref(), is_worse);
+        write_file(path, &junit)?;
+    }
     match options.json {
         true => print(&format!("{:#}\n", comparison_json(&comparison)))?,
         false => print(&comparison_text(&comparison))?,
@@ -42,19 +40,44 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
     Ok(outcome)
 }
 
+fn ask(path: &Path, options: &DiffOptions) -> Result<Diagnosis> {
+    let trace = opened::open(path)?;
+    window::known_cpus(&options.window, &trace)?;
+    let query = Query {
+        tasks: options.tasks.clone(),
+        until: options.until,
+        threshold: options.over,
+        worst: options.worst,
+        range: window::resolve(&options.window, &trace)?,
+        cpus: options.window.cpus.clone(),
+    };
+    diagnose(&trace, &query)
+}
+
 /// Whether a trace holds nothing of the question: its silence is no news.
 fn nothing_to_compare(comparison: &Comparison) -> bool {
-    comparison.activations.0 == 0 || comparison.activations.1 == 0
+    comparison.without > 0
+}
+
+/// What forbids a statement.
+fn doubt(comparison: &Comparison) -> Option<String> {
+    if nothing_to_compare(comparison) {
+        let without = comparison.without;
+        return Some(format!("{without} of the traces hold no activation"));
+    }
+    let holes = comparison.holes;
+    (holes > 0).then(|| format!("events are missing in {}", places(holes)))
+}
+
+fn is_worse(change: CauseChange) -> bool {
+    matches!(
+        change,
+        CauseChange::New | CauseChange::More | CauseChange::Slower
+    )
 }
 
 fn outcome(comparison: &Comparison) -> Outcome {
-    let is_worse = |change: CauseChange| {
-        matches!(
-            change,
-            CauseChange::New | CauseChange::More | CauseChange::Slower
-        )
-    };
-    if comparison.holes > 0 || nothing_to_compare(comparison) {
+    if doubt(comparison).is_some() {
         Outcome::Inconclusive
     } else if comparison.causes.iter().any(|cause| is_worse(cause.change)) {
         Outcome::Exceeded
@@ -71,18 +94,19 @@ mod tests {
 
     #[test]
     fn the_silence_of_a_trace_without_activations_is_no_good_news() {
-        let check = |activations, holes, expect| {
+        let check = |without, holes, expect| {
             let comparison = Comparison {
                 causes: Vec::new(),
-                activations,
+                recordings: (1, 1),
+                activations: (7, 7),
+                without,
                 floor: Duration::ZERO,
                 holes,
             };
-            assert_eq!(outcome(&comparison), expect, "{activations:?}, {holes}");
+            assert_eq!(outcome(&comparison), expect, "{without}, {holes}");
         };
-        check((7, 7), 0, Outcome::Fine);
-        check((7, 7), 1, Outcome::Inconclusive);
-        check((0, 7), 0, Outcome::Inconclusive);
-        check((7, 0), 0, Outcome::Inconclusive);
+        check(0, 0, Outcome::Fine);
+        check(0, 1, Outcome::Inconclusive);
+        check(1, 0, Outcome::Inconclusive);
     }
 }

@@ -572,6 +572,11 @@ impl Builder {
                 state.timeline.leave_run_open();
             }
         }
+        let range = self.candidates.range();
+        self.basis.judged_in = self.basis.window.map(|window| TimeRange {
+            begin: window.begin.max(range.begin),
+            end: window.end.min(range.end),
+        });
         self.basis.activations = self.candidates.seen;
         self.basis.judged = self.candidates.judged(&self.tasks);
         self.basis.hits = self.evidence.hits.len() as u64;

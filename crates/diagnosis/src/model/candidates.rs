@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use event::evidence::TaskRef;
-use event::{Cpu, Instant};
+use event::{Cpu, Instant, TimeRange};
 
 use super::chain::NodeId;
 use super::tasks::{Tasks, VersionId};
@@ -102,6 +102,11 @@ impl Candidates {
             late: 0,
             judged: Vec::new(),
         }
+    }
+
+    /// Where the query asks.
+    pub fn range(&self) -> TimeRange {
+        self.query.range
     }
 
     /// Keeps an activation if it lies where the query asks and is late enough.

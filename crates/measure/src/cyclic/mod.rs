@@ -14,20 +14,24 @@
 //!   does on another CPU once its own has gone.
 
 mod gate;
+mod mark;
+mod newest;
 mod pause;
 mod phases;
 mod plan;
 mod rests;
 mod shared;
+mod sleep;
 mod thread;
 
 use std::sync::{Arc, OnceLock};
 
 use event::{Duration, Error, ErrorKind, Result, Tid};
 
+pub use mark::TraceMark;
 pub use pause::Pauser;
 pub use phases::{PHASES, PhaseFigures, PhaseSource, Stamps};
-pub use plan::{Break, Plan, Reading, ThreadPlan};
+pub use plan::{Break, Plan, Reading, Sample, Sleep, ThreadPlan};
 
 use self::gate::Gate;
 use self::shared::{Figures, Running, Shared};
@@ -79,6 +83,7 @@ impl Run {
             gate: Gate::default(),
             rests: rests::Rests::default(),
             broken: OnceLock::new(),
+            mark: plan.mark.clone(),
         });
         let mut run = Run {
             shared,
@@ -153,6 +158,12 @@ impl Run {
         self.reader().read()
     }
 
+    /// The samples that thread `place` of the plan kept, from number `from` on.
+    pub fn newest(&self, place: usize, from: u64) -> Vec<Sample> {
+        let running = self.threads.get(place);
+        running.map_or_else(Vec::new, |running| running.figures.newest.read(from))
+    }
+
     /// Who reads that from another thread.
     pub fn reader(&self) -> Reader {
         let one = |running: &Running| {
@@ -170,7 +181,12 @@ impl Run {
         }
     }
 
-    /// Ends all threads, in their sleep, and gives what they found.
+    /// Ends all threads, in their sleep: what they kept can be read to its end then.
+    pub fn stop(&self) {
+        self.end();
+    }
+
+    /// The same, and gives what they found.
     pub fn finish(mut self) -> Vec<Reading> {
         self.end();
         let threads = std::mem::take(&mut self.threads);
@@ -209,6 +225,12 @@ impl Shared {
 }
 
 impl Reader {
+    /// Whether a thread has a sample.
+    pub fn has_begun(&self) -> bool {
+        let mut threads = self.0.iter();
+        threads.any(|(_, _, figures)| !figures.latency.is_empty())
+    }
+
     /// What every thread has found so far; it does not notice.
     pub fn read(&self) -> Vec<Reading> {
         let one = |(tid, plan, figures): &(Tid, ThreadPlan, Arc<Figures>)| {

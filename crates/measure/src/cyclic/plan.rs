@@ -6,6 +6,7 @@ use event::{Cpu, Duration, Tid};
 use host::clock::Clock;
 use host::task::Policy;
 
+use super::mark::TraceMark;
 use super::phases::{PhaseFigures, PhaseSource};
 use crate::histogram::Histogram;
 
@@ -26,8 +27,37 @@ pub struct Plan {
     pub buckets: usize,
     /// The first instant is a multiple of a second, each thread this much after the one before.
     pub aligned: Option<Duration>,
+    /// How the threads sleep.
+    pub sleep: Sleep,
+    /// Each thread keeps so many of its newest samples for [`super::Run::newest`]; zero for none.
+    pub kept: usize,
+    /// What the sample that ends the measurement is marked with in the kernel's own trace.
+    pub mark: Option<Arc<TraceMark>>,
     /// Who knows what the kernel did, when samples are to be split into phases.
     pub phases: Option<Arc<dyn PhaseSource>>,
+}
+
+/// How a thread sleeps from one instant to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sleep {
+    /// Until the instant.
+    #[default]
+    Until,
+    /// For the interval, counted from whenever it goes to sleep.
+    For,
+    /// Until the signal of a timer of its own.
+    Timer,
+}
+
+/// One sample of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Its number, from zero.
+    pub number: u64,
+    /// How late it was.
+    pub latency: Duration,
+    /// When the thread ran, on the clock that it slept on.
+    pub at_ns: i64,
 }
 
 /// One thread of a measurement.

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use event::Tid;
+use event::{Duration, Tid};
 use host::clock::Clock;
 
 use super::gate::Gate;
+use super::mark::TraceMark;
+use super::newest::Newest;
 use super::phases::Splitter;
 use super::plan::{Break, Reading, ThreadPlan};
 use super::rests::Rests;
@@ -31,6 +33,7 @@ pub(super) struct Figures {
     /// Whether it waits at the gate, or has ended.
     pub(super) rests: AtomicBool,
     pub(super) phases: Option<Splitter>,
+    pub(super) newest: Newest,
 }
 
 /// What all threads see.
@@ -42,6 +45,24 @@ pub(super) struct Shared {
     pub(super) gate: Gate,
     pub(super) rests: Rests,
     pub(super) broken: OnceLock<Break>,
+    pub(super) mark: Option<Arc<TraceMark>>,
+}
+
+impl Shared {
+    /// A sample ends the measurement; only the first counts.
+    pub(super) fn breaks(&self, thread: usize, sample: u64, latency: Duration) {
+        self.broken.get_or_init(|| {
+            if let Some(mark) = &self.mark {
+                mark.hit(latency);
+            }
+            Break {
+                thread,
+                sample,
+                latency,
+            }
+        });
+        self.gate.close();
+    }
 }
 
 impl Figures {

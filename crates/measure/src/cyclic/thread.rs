@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use event::{Duration, Result};
 
+use super::newest::Newest;
 use super::phases::Splitter;
-use super::plan::{Break, Plan, ThreadPlan};
+use super::plan::{Plan, ThreadPlan};
 use super::shared::{Figures, Running, Shared};
+use super::sleep::{Sleeper, Slept};
 use crate::histogram::Recorder;
 use crate::worker;
 use host::clock::StepWatch;
@@ -30,7 +32,9 @@ pub(super) fn start(
             .phases
             .as_ref()
             .map(|source| Splitter::new(number, source, plan.bucket, plan.buckets)),
+        newest: Newest::new(plan.kept),
     });
+    let sleep = plan.sleep;
     let offset_ns = plan.aligned.map_or(0, Duration::as_ns) * number as i64;
     let (own_plan, own_figures, own_shared) = (one.clone(), figures.clone(), shared.clone());
     let body = move || {
@@ -38,7 +42,10 @@ pub(super) fn start(
         while let Some(begin_ns) = wait(&own_shared, &own_figures) {
             let begin_ns = begin_ns + offset_ns;
             let samples = (number, sample);
-            sample = measure(samples, begin_ns, &own_plan, &own_figures, &own_shared);
+            let (clock, interval) = (own_shared.clock, own_plan.interval);
+            let sleeper = Sleeper::new(sleep, clock, interval, begin_ns);
+            let from = (begin_ns, sleeper);
+            sample = measure(samples, from, &own_plan, &own_figures, &own_shared);
             let done = own_shared.samples.is_some_and(|last| sample >= last);
             if done || own_figures.lost_cpu.load(Ordering::Relaxed) {
                 break;
@@ -77,7 +84,7 @@ fn wait(shared: &Shared, figures: &Figures) -> Option<i64> {
 /// the next sample. Nothing in it allocates, locks or calls the system, but for the sleep.
 fn measure(
     (number, first): (usize, u64),
-    begin_ns: i64,
+    (begin_ns, mut sleeper): (i64, Sleeper),
     plan: &ThreadPlan,
     figures: &Figures,
     shared: &Shared,
@@ -89,44 +96,50 @@ fn measure(
     let mut at_ns = begin_ns;
     let mut sample = first;
     while sample < last && shared.gate.is_open() {
-        let slept = clock.sleep_unless_nudged(at_ns);
+        let slept = sleeper.sleep(at_ns);
         let now_ns = clock.now_ns();
         if plan.cpu.is_some_and(|cpu| !task::is_on(cpu)) {
             figures.lost_cpu.store(true, Ordering::Relaxed);
             break;
         }
         let was_set = steps.as_mut().is_some_and(StepWatch::look);
-        if was_set || !slept {
-            let unmeasured = figures.unmeasured.load(Ordering::Relaxed);
-            let one = u64::from(was_set);
-            figures
-                .unmeasured
-                .store(unmeasured + one, Ordering::Relaxed);
+        let Slept::Until(due_ns) = slept_unless(was_set, slept) else {
+            increase(&figures.unmeasured, u64::from(was_set));
             at_ns = clock.now_ns() + interval_ns;
+            sleeper.begin(at_ns);
             continue;
-        }
+        };
+        at_ns = due_ns;
         let latency_ns = now_ns - at_ns;
         figures.latency.add(latency_ns);
+        figures.newest.add(latency_ns, now_ns);
         if let Some(phases) = &figures.phases {
             phases.add(at_ns, now_ns);
         }
         if latency_ns > shared.break_over_ns {
-            shared.broken.get_or_init(|| Break {
-                thread: number,
-                sample,
-                latency: Duration::from_ns(latency_ns),
-            });
-            shared.gate.close();
+            shared.breaks(number, sample, Duration::from_ns(latency_ns));
         }
         sample += 1;
         at_ns += interval_ns;
-        if at_ns <= now_ns {
+        if at_ns <= now_ns && sleeper.has_instants() {
             let missed = (now_ns - at_ns) / interval_ns + 1;
-            let before = figures.missed.load(Ordering::Relaxed);
-            let missed_all = before + missed as u64;
-            figures.missed.store(missed_all, Ordering::Relaxed);
+            increase(&figures.missed, missed as u64);
             at_ns += missed * interval_ns;
         }
     }
     sample
+}
+
+/// A sleep over which the clock was set is none.
+fn slept_unless(was_set: bool, slept: Slept) -> Slept {
+    match was_set {
+        true => Slept::Nudged,
+        false => slept,
+    }
+}
+
+/// Only the owner writes: a load and a store.
+fn increase(counter: &AtomicU64, by: u64) {
+    let before = counter.load(Ordering::Relaxed);
+    counter.store(before + by, Ordering::Relaxed);
 }

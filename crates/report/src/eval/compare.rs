@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use diagnosis::ranks_by_chance;
+use event::Duration;
 use serde_json::Value;
 
 use super::escape::escaped;
@@ -38,7 +40,124 @@ pub fn compare_text(a: &Value, b: &Value) -> String {
             verdict_sentence(evaluation)
         );
     }
+    for line in changes(a, b) {
+        text += &format!("{line}\n");
+    }
     text + &differences(a, b)
+}
+
+/// What a comparison comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// B is not worse than A, as far as this tells.
+    NotWorse,
+    /// It is.
+    Worse,
+    /// They are not alike, or one of them proves nothing.
+    Inconclusive,
+}
+
+/// Whether B is worse than A: it breaks a budget that A keeps, or its longest latencies are longer
+/// by more than chance.
+pub fn compare_verdict(a: &Value, b: &Value) -> Compared {
+    let is_open = |one: &Value| one["verdict"] == "inconclusive";
+    if !differences(a, b).is_empty() || is_open(a) || is_open(b) || pairs(a, b).is_empty() {
+        return Compared::Inconclusive;
+    }
+    let changes = longer_in(a, b);
+    if changes.len() < pairs(a, b).len() {
+        return Compared::Inconclusive;
+    }
+    let breaks = b["verdict"] == "fail" && a["verdict"] != "fail";
+    match breaks || changes.iter().any(Change::is_longer) {
+        true => Compared::Worse,
+        false => Compared::NotWorse,
+    }
+}
+
+/// A change is stated when chance makes it less often than once in a hundred comparisons of all
+/// CPUs together, and the longest of the middle stretch differs by this factor: one run of each
+/// does not tell how much runs of the same differ.
+const CHANCE_MAX: f64 = 0.01;
+const FACTOR_MIN: f64 = 1.5;
+
+/// How the longest latencies of the stretches of a CPU differ. Samples follow each other; of whole
+/// stretches that is nearly gone.
+struct Change {
+    name: String,
+    /// The middle one of B to that of A.
+    factor: f64,
+    /// How probable that is by chance.
+    p: f64,
+    /// Above that it can be chance.
+    chance_max: f64,
+}
+
+impl Change {
+    fn is_longer(&self) -> bool {
+        self.p < self.chance_max && self.factor >= FACTOR_MIN
+    }
+
+    fn is_shorter(&self) -> bool {
+        self.p < self.chance_max && self.factor * FACTOR_MIN <= 1.0
+    }
+}
+
+fn longer_in(a: &Value, b: &Value) -> Vec<Change> {
+    let pairs = pairs(a, b);
+    let chance_max = CHANCE_MAX / pairs.len().max(1) as f64;
+    let change = |(name, one, other): (String, &Value, &Value)| {
+        let (one, other) = (longest(one), longest(other));
+        let p = ranks_by_chance(&one, &other)?;
+        let middle = |sorted: &[Duration]| sorted[sorted.len() / 2].as_ns() as f64;
+        let factor = middle(&other) / middle(&one).max(1.0);
+        Some(Change {
+            name,
+            factor,
+            p,
+            chance_max,
+        })
+    };
+    pairs.into_iter().filter_map(change).collect()
+}
+
+/// The longest latencies of a thread's stretches, sorted.
+fn longest(thread: &Value) -> Vec<Duration> {
+    let series = thread["series"].as_array().map_or(&[][..], Vec::as_slice);
+    let all = series.iter().filter_map(|pair| pair[1].as_i64());
+    let mut longest: Vec<Duration> = all.map(Duration::from_ns).collect();
+    longest.sort_unstable();
+    longest
+}
+
+/// What became worse or better, a line each.
+fn changes(a: &Value, b: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    match (a["verdict"].as_str(), b["verdict"].as_str()) {
+        (Some(of_a), Some("fail")) if of_a != "fail" => {
+            lines.push("worse: B broke its budget, A did not".to_owned());
+        }
+        _ => {}
+    }
+    let changes = longer_in(a, b);
+    if changes.len() < pairs(a, b).len() {
+        lines.push("too short to tell: measure for longer (--for)".to_owned());
+    }
+    for change in changes {
+        let what = match (change.is_longer(), change.is_shorter()) {
+            (true, _) => "worse",
+            (_, true) => "better",
+            _ => continue,
+        };
+        let Change {
+            name, factor, p, ..
+        } = change;
+        lines.push(format!(
+            "{what}: {name}: the longest of a stretch {factor:.2} x (in the middle; by chance p = \
+             {p:.2e})"
+        ));
+    }
+    lines
 }
 
 /// The same as a page, with the histograms side by side.
@@ -51,6 +170,9 @@ pub fn compare_html(a: &Value, b: &Value) -> String {
             "<p><strong>{letter}</strong>: {}; {verdict}</p>",
             escaped(&kernel)
         );
+    }
+    for line in changes(a, b) {
+        let _ = writeln!(body, "<p>{}</p>", escaped(&line));
     }
     for line in differences(a, b).lines() {
         let _ = writeln!(body, "<p class=\"fail\">{}</p>", escaped(line));
@@ -168,6 +290,57 @@ mod tests {
         assert!(
             page.contains("the loads differ") && page.contains("</html>"),
             "{page}"
+        );
+    }
+    #[test]
+    fn what_is_longer_by_more_than_chance_is_worse_and_what_is_not_alike_says_nothing() {
+        let sample = |longest_us: &[i64], verdict: &str| {
+            let mut one = super::super::tests::sample();
+            one["loads"][0]["state"] = "ran".into();
+            one["verdict"] = verdict.into();
+            for thread in one["threads"].as_array_mut().expect("threads") {
+                let pair = |us: &i64| json!([0, us * 1000]);
+                thread["series"] = longest_us.iter().map(pair).collect();
+            }
+            one
+        };
+        let check = |a: (&[i64], &str), b: (&[i64], &str), expect: Compared| {
+            let (a, b) = (sample(a.0, a.1), sample(b.0, b.1));
+            assert_eq!(
+                compare_verdict(&a, &b),
+                expect,
+                "{}",
+                changes(&a, &b).join(", ")
+            );
+        };
+        let low: Vec<i64> = (50..80).collect();
+        let high: Vec<i64> = (100..130).collect();
+        let slightly: Vec<i64> = (60..90).collect();
+        check((&low, "none"), (&high, "none"), Compared::Worse);
+        check((&high, "none"), (&low, "none"), Compared::NotWorse);
+        check((&low, "none"), (&slightly, "none"), Compared::NotWorse);
+        check((&low, "pass"), (&low, "fail"), Compared::Worse);
+        check((&low, "fail"), (&low, "fail"), Compared::NotWorse);
+        check(
+            (&low[..3], "none"),
+            (&high[..3], "none"),
+            Compared::Inconclusive,
+        );
+        check(
+            (&low, "none"),
+            (&high, "inconclusive"),
+            Compared::Inconclusive,
+        );
+        let mut other = sample(&high, "none");
+        other["loads"] = json!([]);
+        assert_eq!(
+            compare_verdict(&sample(&low, "none"), &other),
+            Compared::Inconclusive
+        );
+        let text = compare_text(&sample(&low, "none"), &sample(&high, "none"));
+        assert!(
+            text.contains("worse: CPU 1: the longest of a stretch 1.77 x"),
+            "{text}"
         );
     }
 }

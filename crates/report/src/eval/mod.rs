@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::cyclic::{Late, latency_json, samples_over};
 
-pub use compare::{compare_html, compare_text};
+pub use compare::{Compared, compare_html, compare_text, compare_verdict};
 pub use html::eval_html;
 pub use junit::eval_junit;
 pub use series::Series;

@@ -4,7 +4,7 @@ use diagnosis::{ExplainedGap, Taker};
 use event::{Cpu, Duration};
 use serde_json::{Value, json};
 
-use super::{Gaps, Noise, name, noises};
+use super::{Gaps, Held, Limits, Noise, name, noises};
 
 const SCHEMA: &str = "rtscope.gaps";
 const SCHEMA_VERSION: u32 = 1;
@@ -17,6 +17,9 @@ pub fn gaps_json(gaps: &Gaps) -> Value {
         "elapsed_ns": gaps.elapsed.as_ns(),
         "complete": gaps.complete,
         "threshold_ns": gaps.threshold.as_ns(),
+        "budget_ns": gaps.limits.budget.map(Duration::as_ns),
+        "hardlimit_ns": gaps.limits.hard.map(Duration::as_ns),
+        "verdict": verdict(gaps),
         "counter": gaps.counter.name(),
         "kernel": gaps.kernel,
         "preemption": gaps.preemption,
@@ -39,6 +42,17 @@ pub fn gaps_json(gaps: &Gaps) -> Value {
         "noise": gaps.explained.map(noise),
         "gaps": gaps.explained.map(|explained| explained.iter().map(gap).collect::<Value>()),
     })
+}
+
+/// As an evaluation's.
+fn verdict(gaps: &Gaps) -> &'static str {
+    match (gaps.limits == Limits::default(), gaps.held()) {
+        (true, _) => "none",
+        (false, Held::Held) if !gaps.complete => "inconclusive",
+        (false, Held::Held) => "pass",
+        (false, Held::Exceeded) => "fail",
+        (false, Held::Unknown) => "inconclusive",
+    }
 }
 
 fn noise(explained: &[ExplainedGap]) -> Value {
@@ -78,6 +92,7 @@ fn kind(taker: &Taker) -> &'static str {
         Taker::Hardirq { .. } => "hardirq",
         Taker::Softirq { .. } => "softirq",
         Taker::Task { .. } => "task",
+        Taker::Throttled => "throttled",
         Taker::Below => "below_kernel",
         Taker::Unknown => "unknown",
     }

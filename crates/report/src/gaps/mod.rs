@@ -36,6 +36,66 @@ pub struct Gaps<'a> {
     pub preemption: &'a str,
     /// What makes the figures doubtful here.
     pub warnings: &'a [String],
+    /// What no gap may exceed, and what nothing below the kernel may.
+    pub limits: Limits,
+}
+
+/// What a search may find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// No gap may be longer, whoever took it.
+    pub budget: Option<Duration>,
+    /// Nothing below the kernel may take more of a gap.
+    pub hard: Option<Duration>,
+}
+
+/// What was found of the limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// They hold, or there are none.
+    Held,
+    /// One is exceeded.
+    Exceeded,
+    /// Not all was kept, or recorded: nobody knows.
+    Unknown,
+}
+
+impl Gaps<'_> {
+    /// The longest gap.
+    fn longest(&self) -> Duration {
+        let longest = self.readings.iter().map(|reading| reading.longest);
+        longest.max().unwrap_or_default()
+    }
+
+    /// The most that takers of this kind took of a gap.
+    fn most_of(&self, is_it: impl Fn(&Taker) -> bool) -> Duration {
+        let parts = self.explained.into_iter().flatten();
+        let parts = parts.flat_map(|one| &one.parts);
+        let most = parts.filter(|(taker, _)| is_it(taker));
+        most.map(|(_, duration)| *duration)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// The most that was taken below the kernel.
+    fn below(&self) -> Duration {
+        self.most_of(|taker| *taker == Taker::Below)
+    }
+
+    /// Whether the limits hold.
+    pub fn held(&self) -> Held {
+        let Limits { budget, hard } = self.limits;
+        let is_over = |limit: Option<Duration>, found| limit.is_some_and(|limit| found > limit);
+        if is_over(budget, self.longest()) || is_over(hard, self.below()) {
+            return Held::Exceeded;
+        }
+        let unkept = self.readings.iter().any(|reading| reading.gaps_unkept > 0);
+        let unknown = self.most_of(|taker| *taker == Taker::Unknown);
+        match hard.is_some() && (unkept || is_over(hard, unknown)) {
+            true => Held::Unknown,
+            false => Held::Held,
+        }
+    }
 }
 
 /// All that one taker took from a CPU in gaps.
@@ -77,6 +137,7 @@ fn name(taker: &Taker) -> String {
             None => format!("softirq {vector}"),
         },
         Taker::Task { comm } => format!("task {comm}"),
+        Taker::Throttled => "RT throttling (kernel.sched_rt_runtime_us): the CPU idled".into(),
         Taker::Below => "below the kernel: hardware, firmware or hypervisor".into(),
         Taker::Unknown => "not recorded".into(),
     }
@@ -139,7 +200,41 @@ pub(super) mod tests {
             kernel: "6.12.1",
             preemption: "full",
             warnings: &[],
+            limits: Limits::default(),
         }
+    }
+
+    #[test]
+    fn a_budget_is_for_all_gaps_and_a_hard_limit_for_what_is_taken_below_the_kernel() {
+        let check = |taker: Taker, us: i64, limits: (Option<i64>, Option<i64>), expect: Held| {
+            let gaps = [gap(&[(taker.clone(), us), (Taker::Nmi, 1)])];
+            let readings = [Reading {
+                longest: Duration::from_us(us + 1),
+                ..reading(&gaps)
+            }];
+            let limit = |us: Option<i64>| us.map(Duration::from_us);
+            let found = Gaps {
+                limits: Limits {
+                    budget: limit(limits.0),
+                    hard: limit(limits.1),
+                },
+                ..found(&readings, &gaps, &[])
+            };
+            assert_eq!(found.held(), expect, "{taker:?} {us} {limits:?}");
+        };
+        let disk = Taker::Hardirq {
+            irq: 30,
+            name: "disk".into(),
+        };
+        check(disk.clone(), 50, (None, None), Held::Held);
+        check(disk.clone(), 50, (Some(51), None), Held::Held);
+        check(disk.clone(), 50, (Some(50), None), Held::Exceeded);
+        check(disk, 50, (None, Some(10)), Held::Held);
+        check(Taker::Below, 50, (None, Some(49)), Held::Exceeded);
+        check(Taker::Below, 50, (Some(60), Some(50)), Held::Held);
+        check(Taker::Throttled, 50, (None, Some(10)), Held::Held);
+        check(Taker::Unknown, 50, (None, Some(10)), Held::Unknown);
+        check(Taker::Unknown, 50, (Some(10), Some(10)), Held::Exceeded);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use event::Duration;
 
-use super::{Gaps, name, noises};
+use super::{Gaps, Held, name, noises};
 
 /// How many single gaps are shown.
 const LONGEST_SHOWN: usize = 5;
@@ -32,7 +32,33 @@ pub fn gaps_text(gaps: &Gaps) -> String {
         Some(_) => {}
         None => text += "who took them was not asked (--no-events)\n",
     }
-    text + &basis(gaps)
+    text + &limits(gaps) + &basis(gaps)
+}
+
+/// Whether the limits hold, a line each.
+fn limits(gaps: &Gaps) -> String {
+    let line = |what: &str, limit: Option<Duration>, found: Duration| {
+        let limit = limit?;
+        let word = match found > limit {
+            true => "EXCEEDED",
+            false => "held",
+        };
+        Some(format!("{what} of {limit}: {word}, the most was {found}\n"))
+    };
+    let budget = line("budget", gaps.limits.budget, gaps.longest());
+    let hard = line(
+        "hard limit below the kernel",
+        gaps.limits.hard,
+        gaps.below(),
+    );
+    let mut text: String = budget.into_iter().chain(hard).collect();
+    if gaps.held() == Held::Unknown {
+        text += "inconclusive: of longer ones it was not recorded, or not kept, who took them\n";
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("\n{text}")
 }
 
 fn cpus(gaps: &Gaps) -> String {

@@ -3,57 +3,27 @@
 //! Nothing is kept of a sample but whether it was over: "99.9 % within 1 ms" is broken when more
 //! than one of a thousand lasted longer, and no percentile need be computed.
 
+mod finding;
+mod handled;
+mod judge;
 mod responses;
 mod rules;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use event::{Instant, NamedTask, Result, TimeRange};
+use event::{NamedTask, Result, TimeRange};
 use trace::{Item, Trace};
 
+pub use finding::{BudgetFinding, Judgement};
+pub use handled::Called;
+use handled::{Handled, Handlers};
+use judge::Tally;
 use responses::{Ended, Response, Responses};
 pub use rules::{Budget, Rules, Subject};
 
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::one_machine;
-use kernel_state::places;
-use kernel_state::{Change, Follow, Kernel, Sink};
-
-/// What a trace says about a budget.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
-    /// It holds.
-    Held,
-    /// It does not.
-    Broken,
-    /// The trace does not carry a statement, and why.
-    Inconclusive(String),
-}
-
-/// What was found for one budget.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BudgetFinding {
-    /// The budget.
-    pub budget: Budget,
-    /// The judgement.
-    pub judgement: Judgement,
-    /// Samples that count.
-    pub samples: u64,
-    /// Of these, how many were over the limit.
-    pub over: u64,
-    /// Samples that do not count because events are missing in them.
-    pub unsure: u64,
-    /// Others whose end was not recorded, but is known to have come within the limit.
-    pub within: u64,
-    /// Samples that the trace's end cuts off before their limit.
-    pub open: u64,
-    /// Activations that do not count because their begin was not seen.
-    pub unseen: u64,
-    /// The threads whose samples count, by id.
-    pub threads: BTreeMap<i32, String>,
-    /// The longest sample that counts.
-    pub worst: Option<TimeRange>,
-}
+use kernel_state::{Change, Follow, Kernel, ProcId, Sink};
 
 /// What was found for all budgets, and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,6 +63,7 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
                 checker.now_ns = now.as_ns();
                 checker.periods(&event);
                 kernel.event(&event, now.as_ns(), &mut checker);
+                checker.handlers(&event, &kernel);
             }
             Item::Lost(lost) => {
                 checked.holes += 1;
@@ -111,6 +82,7 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
     checker.periods_end();
     checker.wake_ups_end(&kernel);
     checker.responses_end(&kernel);
+    checker.handlers_end(&kernel);
     let tallies = checker.tallies.into_iter();
     checked.findings = rules
         .budgets
@@ -119,87 +91,6 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
         .map(|(budget, tally)| tally.finding(budget.clone(), checked.holes))
         .collect();
     Ok(checked)
-}
-
-const MILLION: u128 = 1_000_000;
-
-/// What is counted for one budget.
-#[derive(Debug, Default)]
-struct Tally {
-    samples: u64,
-    over: u64,
-    unsure: u64,
-    within: u64,
-    open: u64,
-    unseen: u64,
-    threads: BTreeMap<i32, String>,
-    worst: Option<(i64, i64)>,
-}
-
-impl Tally {
-    fn add(&mut self, begin_ns: i64, end_ns: i64, limit_ns: i64) {
-        self.samples += 1;
-        self.over += u64::from(end_ns - begin_ns > limit_ns);
-        let longest = |worst: &(i64, i64)| worst.1 - worst.0 >= end_ns - begin_ns;
-        if !self.worst.as_ref().is_some_and(longest) {
-            self.worst = Some((begin_ns, end_ns));
-        }
-    }
-
-    fn judge(&self, budget: &Budget, holes: u64) -> Judgement {
-        let inconclusive = |why: String| Judgement::Inconclusive(why);
-        if budget.over_ppm == 0 && self.over > 0 {
-            // One is enough, whatever is missing.
-            return Judgement::Broken;
-        }
-        if self.samples + self.unsure + self.within == 0 {
-            return inconclusive("there is no sample".to_owned());
-        }
-        let unsure = u128::from(self.unsure + self.open);
-        let all = u128::from(self.samples + self.within) + unsure;
-        let may_break =
-            (u128::from(self.over) + unsure) * MILLION > all * u128::from(budget.over_ppm);
-        if holes == 0 && self.unsure > 0 && may_break {
-            let unsure = self.unsure;
-            return inconclusive(format!("nobody knows how long {unsure} of them lasted"));
-        }
-        if holes > 0 {
-            return inconclusive(format!("events are missing in {}", places(holes)));
-        }
-        let needed = budget.samples_min();
-        // Were all samples that it takes there, and none of the missing ones over: too many still.
-        let is_beyond = |samples: u64| {
-            let allowed = u128::from(samples) * u128::from(budget.over_ppm);
-            u128::from(self.over) * MILLION > allowed
-        };
-        let samples = self.samples + self.within;
-        if samples < needed && !is_beyond(needed) {
-            return inconclusive(format!("it takes {needed} samples to tell"));
-        }
-        match is_beyond(samples.max(needed)) {
-            true => Judgement::Broken,
-            false => Judgement::Held,
-        }
-    }
-
-    fn finding(self, budget: Budget, holes: u64) -> BudgetFinding {
-        let range = |(begin_ns, end_ns)| TimeRange {
-            begin: Instant::from_ns(begin_ns),
-            end: Instant::from_ns(end_ns),
-        };
-        BudgetFinding {
-            judgement: self.judge(&budget, holes),
-            budget,
-            samples: self.samples,
-            over: self.over,
-            unsure: self.unsure,
-            within: self.within,
-            open: self.open,
-            unseen: self.unseen,
-            threads: self.threads,
-            worst: self.worst.map(range),
-        }
-    }
 }
 
 /// When something was over.
@@ -219,6 +110,8 @@ struct Checker<'a> {
     /// Periods that are open: their definition, and when they began.
     open: HashMap<u64, (usize, i64)>,
     responses: Responses,
+    /// Followed where a budget is about them.
+    handlers: Option<Handlers>,
     tallies: Vec<Tally>,
     now_ns: i64,
     /// Nothing that began before is sure.
@@ -228,11 +121,14 @@ struct Checker<'a> {
 impl<'a> Checker<'a> {
     fn new(trace: &Trace, rules: &'a Rules) -> Checker<'a> {
         let has_periods = !rules.periods.list().is_empty();
+        let mut subjects = rules.budgets.iter().map(|budget| &budget.subject);
+        let has_handlers = subjects.any(Subject::is_handled);
         Checker {
             rules,
             matcher: has_periods.then(|| Matcher::new(&rules.periods, trace.classes())),
             open: HashMap::new(),
             responses: Responses::default(),
+            handlers: has_handlers.then(Handlers::default),
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
             now_ns: i64::MIN,
             hole_end_ns: i64::MIN,
@@ -294,9 +190,10 @@ impl<'a> Checker<'a> {
 
     /// An activation of a thread is over.
     fn ended(&mut self, kernel: &Kernel, ended: Ended) {
-        let (process, response) = match ended {
-            Ended::Known(response) => (response.process, Some(response)),
-            Ended::Unseen(process) => (process, None),
+        let (process, response, unwoken) = match ended {
+            Ended::Known(response) => (response.process, Some(response), 0),
+            Ended::Unseen(process) => (process, None, 0),
+            Ended::Unwoken(process) => (process, None, 1),
         };
         let task = kernel.named(kernel.process(process));
         let Some(Response {
@@ -309,7 +206,8 @@ impl<'a> Checker<'a> {
             for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
                 let is_it =
                     is_response_of(&budget.subject, &task) || is_work_of(&budget.subject, &task);
-                tally.unseen += u64::from(is_it);
+                tally.unseen += u64::from(is_it) * (1 - unwoken);
+                tally.unwoken += u64::from(is_it) * unwoken;
             }
             return;
         };
@@ -326,6 +224,57 @@ impl<'a> Checker<'a> {
             |subject| is_response_of(subject, &task) || is_work_of(subject, &task),
             &task,
         );
+    }
+
+    /// A thread is scheduled in that slept, and whose wake-up was not recorded.
+    fn unwoken(&mut self, kernel: &Kernel, process: ProcId) {
+        let task = kernel.named(kernel.process(process));
+        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
+            tally.unwoken += u64::from(is_wake_up_of(&budget.subject, &task));
+        }
+    }
+
+    /// What an event of a handler or of a timer ends.
+    fn handlers(&mut self, event: &trace::EventView<'_>, kernel: &Kernel) {
+        let handled = self.handlers.as_mut();
+        let handled = handled.and_then(|handlers| handlers.event(event, kernel));
+        match handled {
+            Some(Handled::Handler(which, begin_ns)) => {
+                let (name, number) = which.name(kernel);
+                let is_it = |subject: &Subject| subject.is_handler(which, &name, number);
+                self.sample(is_it, begin_ns, End::Seen(self.now_ns));
+            }
+            Some(Handled::Timer(owner, due_ns)) => {
+                let task = owner.map(|owner| kernel.named(kernel.process(owner)));
+                let is_it = |subject: &Subject| subject.is_timer_of(task.as_ref());
+                self.sample(is_it, due_ns, End::Seen(self.now_ns));
+                if let Some(task) = &task {
+                    self.seen(is_it, task);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Handlers and system calls that the trace's end leaves under way.
+    fn handlers_end(&mut self, kernel: &Kernel) {
+        let open: Vec<_> = match &self.handlers {
+            Some(handlers) => handlers.under_way().collect(),
+            None => Vec::new(),
+        };
+        for (which, begin_ns) in open {
+            let (name, number) = which.name(kernel);
+            let is_it = |subject: &Subject| subject.is_handler(which, &name, number);
+            self.still_open(is_it, begin_ns, false);
+        }
+        for (id, process) in kernel.processes() {
+            let call = process.call.as_ref();
+            if let Some(call) = call.filter(|_| !self.responses.is_gone(id)) {
+                let (name, task) = (kernel.call_name(call.call), kernel.named(process));
+                let is_it = |subject: &Subject| subject.is_call_of(name, &task);
+                self.still_open(is_it, call.begin_ns, false);
+            }
+        }
     }
 
     /// Activations that the trace's end leaves under way.
@@ -392,7 +341,7 @@ impl<'a> Checker<'a> {
 fn is_period(subject: &Subject, name: Option<&str>) -> bool {
     match subject {
         Subject::Period(wanted) => name == Some(wanted),
-        Subject::WakeUp(_) | Subject::Work(_) | Subject::Response(_) => false,
+        _ => false,
     }
 }
 
@@ -419,6 +368,9 @@ fn is_response_of(subject: &Subject, task: &NamedTask<'_>) -> bool {
 
 impl Sink for Checker<'_> {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        if let Some(process) = self.responses.unwoken(change) {
+            self.unwoken(kernel, process);
+        }
         if let Some(ended) = self.responses.change(self.now_ns, change) {
             self.ended(kernel, ended);
         }
@@ -441,6 +393,18 @@ impl Sink for Checker<'_> {
                 self.sample(is_it, woken_ns, end);
                 self.seen(is_it, &task);
             }
+            Change::CallExit {
+                process,
+                call,
+                begin_ns,
+                ..
+            } => {
+                let task = kernel.named(kernel.process(process));
+                let name = kernel.call_name(call);
+                let is_it = |subject: &Subject| subject.is_call_of(name, &task);
+                self.sample(is_it, begin_ns, End::Seen(self.now_ns));
+                self.seen(is_it, &task);
+            }
             Change::MayHaveWaited {
                 process,
                 since_ns,
@@ -456,6 +420,9 @@ impl Sink for Checker<'_> {
             }
             Change::Lost { until_ns, .. } => {
                 self.hole_end_ns = self.hole_end_ns.max(until_ns);
+                if let Some(handlers) = &mut self.handlers {
+                    handlers.lost();
+                }
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! Activations of threads from their wake-up to the end of their work, for budgets of both.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kernel_state::{Change, Pause, ProcId};
 
@@ -30,17 +30,53 @@ pub(super) struct Response {
 pub(super) enum Ended {
     /// It is over.
     Known(Response),
-    /// So is one whose wake-up was not seen.
+    /// So is one that had begun before the trace.
     Unseen(ProcId),
+    /// So is one whose wake-up was not recorded, though its thread was seen to sleep before.
+    Unwoken(ProcId),
 }
 
 /// Follows all threads.
 #[derive(Debug, Default)]
 pub(super) struct Responses {
     open: HashMap<ProcId, Open>,
+    /// Threads that were seen to leave their CPU to sleep, and nothing was seen of since.
+    asleep: HashSet<ProcId>,
+    /// Threads that are no more.
+    gone: HashSet<ProcId>,
+    /// Threads whose work was seen to end: what they do next begins in the trace.
+    begun: HashSet<ProcId>,
 }
 
 impl Responses {
+    /// The thread that `change` shows on a CPU, if it was seen to sleep and not to be woken.
+    pub fn unwoken(&mut self, change: &Change<'_>) -> Option<ProcId> {
+        match *change {
+            Change::Switch { prev, pause, .. } => {
+                // It was scheduled in unseen, too.
+                let slept = self.asleep.remove(&prev);
+                match pause {
+                    Pause::Done | Pause::Inside => self.asleep.insert(prev),
+                    Pause::Gone => self.gone.insert(prev),
+                    Pause::PutOff => false,
+                };
+                slept.then_some(prev)
+            }
+            Change::ScheduledIn {
+                process, woken_ns, ..
+            } => {
+                let slept = self.asleep.remove(&process);
+                (slept && woken_ns.is_none()).then_some(process)
+            }
+            // It may have run, and slept again, meanwhile.
+            Change::Lost { .. } => {
+                self.asleep.clear();
+                None
+            }
+            _ => None,
+        }
+    }
+
     /// Takes a change at `now_ns`; an activation that it ended.
     pub fn change(&mut self, now_ns: i64, change: &Change<'_>) -> Option<Ended> {
         match *change {
@@ -72,8 +108,13 @@ impl Responses {
             Pause::Done | Pause::Gone => {
                 let ended = self.open.remove(&process);
                 let known = ended.map(|open| Ended::Known(open.response(process)));
+                let is_first = pause == Pause::Gone || self.begun.insert(process);
+                let unknown = match is_first {
+                    true => Ended::Unseen(process),
+                    false => Ended::Unwoken(process),
+                };
                 // The end of a thread whose begin was not seen is no end of work.
-                known.or((pause == Pause::Done).then_some(Ended::Unseen(process)))
+                known.or((pause == Pause::Done).then_some(unknown))
             }
         }
     }
@@ -95,6 +136,11 @@ impl Responses {
         };
         open.lossy |= lossy;
         open.since_ns = Some(at_ns);
+    }
+
+    /// Whether a thread is no more: what it was in will not end.
+    pub fn is_gone(&self, process: ProcId) -> bool {
+        self.gone.contains(&process)
     }
 
     /// Those that are under way at `now_ns`.

@@ -1,7 +1,9 @@
 //! The text of budgets: definitions of periods, and what must not take longer than how long.
 
-use event::{Duration, Error, ErrorKind, Result, TaskPattern};
+use event::{Duration, Error, ErrorKind, NamedTask, Result, TaskPattern};
 use expr::period::Periods;
+
+use super::handled::{Called, Which};
 
 /// What a budget is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,52 @@ pub enum Subject {
     Work(TaskPattern),
     /// From a wake-up of these threads to where they wait again.
     Response(TaskPattern),
+    /// How long the handlers of interrupts with this name or number run.
+    Irq(Called),
+    /// The same of softirqs.
+    Softirq(Called),
+    /// How long system calls of this name take, of these threads.
+    Call(Called, Option<TaskPattern>),
+    /// From the instant for which a timer was set to its function, of those that these threads set.
+    Timer(Option<TaskPattern>),
+}
+
+impl Subject {
+    /// Whether it is about handlers or timers.
+    pub(super) fn is_handled(&self) -> bool {
+        matches!(
+            self,
+            Subject::Irq(_) | Subject::Softirq(_) | Subject::Timer(_)
+        )
+    }
+
+    /// Whether it is about this handler.
+    pub(super) fn is_handler(&self, which: Which, name: &str, number: Option<i64>) -> bool {
+        match (self, which) {
+            (Subject::Irq(wanted), Which::Irq(_) | Which::Vector(_))
+            | (Subject::Softirq(wanted), Which::Softirq(_)) => wanted.means(name, number),
+            _ => false,
+        }
+    }
+
+    /// Whether it is about timers that this thread set; nobody knows it of one without.
+    pub(super) fn is_timer_of(&self, task: Option<&NamedTask<'_>>) -> bool {
+        match self {
+            Subject::Timer(None) => true,
+            Subject::Timer(Some(wanted)) => task.is_some_and(|task| wanted.matches(task)),
+            _ => false,
+        }
+    }
+
+    /// Whether it is about calls of this name by this thread.
+    pub(super) fn is_call_of(&self, name: &str, task: &NamedTask<'_>) -> bool {
+        match self {
+            Subject::Call(wanted, of) => {
+                wanted.means(name, None) && of.as_ref().is_none_or(|of| of.matches(task))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// So long at most, for so many.
@@ -59,21 +107,26 @@ impl Rules {
     /// control within 2ms
     /// wake-up of npt within 100us p99.99
     /// response of npt within 1ms
+    /// irq virtio* within 50us
+    /// system call futex of npt within 1ms
+    /// timer of npt within 50us
     /// ```
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] names the line that is none, or the period that is not defined.
     pub fn parse(text: &str) -> Result<Rules> {
         let mut definitions: Vec<String> = Vec::new();
-        let mut budgets: Vec<Budget> = Vec::new();
+        let mut lines: Vec<String> = Vec::new();
         for line in joined(text) {
             match line.strip_prefix("period ") {
                 Some(definition) => definitions.push(definition.trim().to_owned()),
-                None => budgets.push(budget(&line)?),
+                None => lines.push(line),
             }
         }
         let none: [&str; 0] = [];
         let periods = Periods::parse(&definitions, &none)?;
+        let budgets = lines.iter().map(|line| budget(line, &periods));
+        let budgets = budgets.collect::<Result<Vec<Budget>>>()?;
         if budgets.is_empty() {
             let error = Error::new(ErrorKind::InvalidInput, "the rules have no budget");
             return Err(error.found("only definitions").fix(FORM));
@@ -95,7 +148,9 @@ impl Rules {
 }
 
 const FORM: &str = "write budgets as 'control within 1ms p99.9', 'wake-up of npt within 100us', \
-                    'work of npt within 1ms' or 'response of npt within 2ms'";
+                    'work of npt within 1ms', 'response of npt within 2ms', 'irq 36 within 50us', \
+                    'softirq NET_RX within 1ms', 'system call futex of npt within 1ms' or \
+                    'timer of npt within 50us'";
 
 /// Lines without comments, each with those that go on from it.
 fn joined(text: &str) -> Vec<String> {
@@ -116,7 +171,7 @@ fn joined(text: &str) -> Vec<String> {
     lines
 }
 
-fn budget(line: &str) -> Result<Budget> {
+fn budget(line: &str, periods: &Periods) -> Result<Budget> {
     let wrong = |what: &str| {
         let error = Error::new(ErrorKind::InvalidInput, what);
         error.found(format!("'{line}'")).fix(FORM)
@@ -136,30 +191,59 @@ fn budget(line: &str) -> Result<Budget> {
         return Err(wrong("a budget has words too many"));
     }
     let subject = subject.trim();
+    let mut defined = periods.list().iter();
+    let subject = match defined.any(|period| period.name.as_deref() == Some(subject)) {
+        true => Subject::Period(subject.to_owned()),
+        false => named(subject)?,
+    };
     Ok(Budget {
         text: line.to_owned(),
-        subject: of_a_task(subject)?,
+        subject,
         limit,
         over_ppm,
     })
 }
 
-/// `wake-up of TASK`, `work of TASK`, `response of TASK`; anything else is the name of a period.
-fn of_a_task(subject: &str) -> Result<Subject> {
-    let task = |words| {
-        let task: Option<&str> = subject.strip_prefix(words);
-        task.filter(|rest| is_word_end(rest))
-            .map(|task| TaskPattern::parse(task.trim()))
+/// `wake-up of TASK`, `irq NAME` and the like; anything else is the name of a period.
+fn named(subject: &str) -> Result<Subject> {
+    let rest = |words| {
+        let rest: Option<&str> = subject.strip_prefix(words);
+        rest.filter(|rest| is_word_end(rest)).map(str::trim)
     };
-    if let Some(task) = task("wake-up of") {
-        return task.map(Subject::WakeUp);
+    if let Some(task) = rest("wake-up of") {
+        return TaskPattern::parse(task).map(Subject::WakeUp);
     }
-    if let Some(task) = task("work of") {
-        return task.map(Subject::Work);
+    if let Some(task) = rest("work of") {
+        return TaskPattern::parse(task).map(Subject::Work);
     }
-    match task("response of") {
-        Some(task) => task.map(Subject::Response),
+    if let Some(task) = rest("response of") {
+        return TaskPattern::parse(task).map(Subject::Response);
+    }
+    if let Some(name) = rest("irq") {
+        return Called::parse(name).map(Subject::Irq);
+    }
+    if let Some(name) = rest("softirq") {
+        return Called::parse(&name.to_ascii_uppercase()).map(Subject::Softirq);
+    }
+    if let Some(call) = rest("system call") {
+        let (name, tasks) = of_a_task(call)?;
+        return Ok(Subject::Call(Called::parse(name)?, tasks));
+    }
+    match rest("timer") {
+        Some("") => Ok(Subject::Timer(None)),
+        Some(tasks) => match tasks.strip_prefix("of ") {
+            Some(task) => TaskPattern::parse(task.trim()).map(|task| Subject::Timer(Some(task))),
+            None => Ok(Subject::Period(subject.to_owned())),
+        },
         None => Ok(Subject::Period(subject.to_owned())),
+    }
+}
+
+/// `futex of TASK`, or `futex` of any.
+fn of_a_task(call: &str) -> Result<(&str, Option<TaskPattern>)> {
+    match call.split_once(" of ") {
+        Some((name, task)) => Ok((name.trim(), Some(TaskPattern::parse(task.trim())?))),
+        None => Ok((call, None)),
     }
 }
 
@@ -182,7 +266,7 @@ mod tests {
     #[test]
     fn a_budget_has_a_subject_a_limit_and_a_share_that_may_be_over() {
         let check = |line: &str, expect: Option<(Subject, i64, u32, u64)>| {
-            let found = budget(line).ok();
+            let found = budget(line, &Periods::default()).ok();
             let found = found.map(|b| {
                 let samples_min = b.samples_min();
                 (b.subject, b.limit.as_ns(), b.over_ppm, samples_min)
@@ -211,6 +295,38 @@ mod tests {
         check("control within 2", None);
         check("control within 2ms p0", None);
         check("control within 2ms p99 always", None);
+    }
+
+    #[test]
+    fn handlers_calls_and_timers_are_subjects_unless_a_period_has_the_name() {
+        let called = |text: &str| Called::parse(text).expect("a name");
+        let npt = || Some(TaskPattern::parse("npt").expect("a task"));
+        let check = |line: &str, expect: Option<Subject>| {
+            let found = budget(line, &Periods::default()).ok();
+            assert_eq!(found.map(|budget| budget.subject), expect, "{line}");
+        };
+        check("irq 36 within 5us", Some(Subject::Irq(called("36"))));
+        let local_timer = Subject::Irq(called("local timer"));
+        check("irq local timer within 5us", Some(local_timer));
+        let net_rx = || Some(Subject::Softirq(called("NET_RX")));
+        check("softirq net_rx within 5us", net_rx());
+        check("softirq NET_RX within 5us p99", net_rx());
+        let futex = |task| Some(Subject::Call(called("futex"), task));
+        check("system call futex within 5us", futex(None));
+        check("system call futex of npt within 5us", futex(npt()));
+        check("timer within 5us", Some(Subject::Timer(None)));
+        check("timer of npt within 5us", Some(Subject::Timer(npt())));
+        for none in ["irq", "softirq", "system call", "timer of prio:0"] {
+            check(&format!("{none} within 5us"), None);
+        }
+        for other in ["timers", "irqs 3", "timer npt"] {
+            let period = Subject::Period(other.to_owned());
+            check(&format!("{other} within 5us"), Some(period));
+        }
+        let text = "period timer : $evt.$name == \"x\" : $evt.$name == \"y\"\ntimer within 1ms";
+        let rules = Rules::parse(text).expect("rules");
+        let period = Subject::Period("timer".to_owned());
+        assert_eq!(rules.budgets[0].subject, period);
     }
 
     #[test]

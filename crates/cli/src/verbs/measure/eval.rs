@@ -12,8 +12,8 @@ use host::identity::Identity;
 use host::unmasked::Unmasked;
 use measure::cyclic::{Pauser, Reader, Reading};
 use report::{
-    Evaluation, Late, Series, compare_html, compare_text, eval_file, eval_hash, eval_html,
-    eval_json, eval_junit, eval_text, gaps_json,
+    Compared, Evaluation, Late, Series, compare_html, compare_text, compare_verdict, eval_file,
+    eval_hash, eval_html, eval_json, eval_junit, eval_text, gaps_json,
 };
 use serde_json::{Value, json};
 
@@ -252,6 +252,11 @@ fn sample(
 ) -> Result<Vec<Series>> {
     let mut series = vec![Series::default(); options.cyclic.plan.threads.len()];
     let live = Live::new(true);
+    // Whoever explains late samples may be seconds from ready: nobody measures until then, and a
+    // rest before would be none.
+    while !reader.has_begun() && !over.load(Ordering::Acquire) {
+        std::thread::sleep(LOOK_INTERVAL);
+    }
     let begin = Instant::now();
     let mut rested = std::time::Duration::ZERO;
     let mut next = options.stretch;
@@ -309,7 +314,11 @@ fn compare(a: &Path, b: &Path, output: &Path) -> Result<Outcome> {
         compare_text(&a, &b),
         path.display()
     ))?;
-    Ok(Outcome::Fine)
+    Ok(match compare_verdict(&a, &b) {
+        Compared::NotWorse => Outcome::Fine,
+        Compared::Worse => Outcome::Exceeded,
+        Compared::Inconclusive => Outcome::Inconclusive,
+    })
 }
 
 /// The object of an evaluation, by its folder or its file.

@@ -9,7 +9,7 @@ use event::{Cpu, Duration, Error, Result};
 use host::capabilities::{Capabilities, Verb};
 use host::steal;
 use measure::gaps::{Reading, Run};
-use report::{Gaps, gaps_json, gaps_text};
+use report::{Gaps, Held, Limits, gaps_json, gaps_text};
 use trace::Trace;
 
 use super::cyclic::{warning, warnings};
@@ -37,21 +37,26 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
     signals::take_over()?;
     let mut search = Search::new(&options, &capabilities)?;
     search.look(options.run_for)?;
-    let (text, lost_cpu) = search.finish(|gaps| {
+    let (text, lost_cpu, held) = search.finish(|gaps| {
         let text = match options.json {
             true => format!("{}\n", gaps_json(gaps)),
             false => gaps_text(gaps),
         };
-        (text, gaps.readings.iter().any(|reading| reading.lost_cpu))
+        let lost_cpu = gaps.readings.iter().any(|reading| reading.lost_cpu);
+        (text, lost_cpu, gaps.held())
     })?;
     if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
     print(&text)?;
-    Ok(match lost_cpu {
-        true => Outcome::Inconclusive,
-        false => Outcome::Fine,
+    let has_limits = options.limits != Limits::default();
+    let was_cut = has_limits && signals::request() != Request::GoOn;
+    Ok(match held {
+        Held::Exceeded => Outcome::Exceeded,
+        Held::Unknown => Outcome::Inconclusive,
+        Held::Held if lost_cpu || was_cut => Outcome::Inconclusive,
+        Held::Held => Outcome::Fine,
     })
 }
 
@@ -155,6 +160,7 @@ impl<'a> Search<'a> {
             kernel: &self.capabilities.machine.kernel_release,
             preemption: self.capabilities.scheduler.preemption.name(),
             warnings: &warnings,
+            limits: self.options.limits,
         };
         Ok(show(&gaps))
     }

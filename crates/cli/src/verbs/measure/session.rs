@@ -25,7 +25,7 @@ pub(super) struct Session {
     /// Whether an end was asked for, in time or in samples.
     is_limited: bool,
     /// While this lives, CPUs sleep lightly.
-    _wake_latency: Option<WakeLatency>,
+    wake_latency: Option<WakeLatency>,
 }
 
 /// What a measurement found.
@@ -113,7 +113,7 @@ impl Session {
             begin: Instant::now(),
             run_for: options.run_for,
             is_limited: options.run_for.is_some() || options.plan.samples.is_some(),
-            _wake_latency: wake_latency.flatten(),
+            wake_latency: wake_latency.flatten(),
         })
     }
 
@@ -134,14 +134,23 @@ impl Session {
         late || self.run.is_over() || signals::request() != Request::GoOn
     }
 
+    /// How long it is to go on; a while where nobody said it.
+    pub(super) fn left(&self) -> std::time::Duration {
+        self.run_for.map_or(LOOK_INTERVAL, |limit| {
+            let left_ns = limit.as_ns() - self.elapsed().as_ns();
+            std::time::Duration::from_nanos(left_ns.max(0).cast_unsigned())
+        })
+    }
+
+    /// Whether idle CPUs are kept from deep states.
+    pub(super) fn limits_idle(&self) -> bool {
+        self.wake_latency.is_some()
+    }
+
     /// Waits until it is over, and calls `look` meanwhile.
     pub(super) fn until_over(&mut self, mut look: impl FnMut(&Session)) {
         while !self.is_over() {
-            let left = self.run_for.map_or(LOOK_INTERVAL, |limit| {
-                let left_ns = limit.as_ns() - self.elapsed().as_ns();
-                std::time::Duration::from_nanos(left_ns.max(0).cast_unsigned())
-            });
-            std::thread::sleep(left.min(LOOK_INTERVAL));
+            std::thread::sleep(self.left().min(LOOK_INTERVAL));
             self.look();
             look(self);
         }

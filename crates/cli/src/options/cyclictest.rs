@@ -1,0 +1,424 @@
+//! What cyclictest's options mean.
+
+use std::sync::Arc;
+
+use event::{Cpu, Duration, Error, ErrorKind, Result};
+use host::clock::Clock;
+use host::task::Policy;
+use measure::cyclic::{Plan, Sleep, ThreadPlan, TraceMark};
+
+use super::cyclictest_output::CyclictestOutput;
+use super::measure::{CyclicOptions, CyclicOutput};
+use super::words::known_cpus;
+use crate::flags::{Cyclictest, CyclictestPolicy};
+
+/// The histogram that is kept when none is asked for: it is never printed then.
+const UNASKED_BUCKETS: usize = 1000;
+/// No histogram is longer.
+const BUCKETS_MAX: i64 = 1_000_000;
+/// From one thread's interval to the next one's.
+const DISTANCE: i64 = 500;
+/// Samples of a thread that are kept until they are printed.
+const KEPT: usize = 16_384;
+
+impl CyclicOptions {
+    /// From cyclictest's own options, on a machine with the CPUs `online`, of which we may use
+    /// `allowed`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`], what is refused in cyclictest's own words, and
+    /// [`ErrorKind::NotFound`] for a CPU that is not there.
+    pub fn cyclictest(
+        typed: &Cyclictest,
+        command_line: String,
+        online: &[Cpu],
+        allowed: &[Cpu],
+    ) -> Result<Self> {
+        let us = Duration::from_us;
+        let mut warnings = typed.warnings.clone();
+        let threads = threads(typed, online, allowed, &mut warnings)?;
+        let main_cpus = typed.mainaffinity.as_ref();
+        let main_cpus = main_cpus.map(|list| listed(list, online, allowed));
+        let forced = !threads.iter().any(|thread| thread.policy.prio() > 0);
+        let output = CyclictestOutput {
+            policy: policy_text(typed.policy, forced),
+            warnings,
+            command_line,
+            ..output(typed)
+        };
+        Ok(CyclicOptions {
+            plan: plan(typed, threads, &output)?,
+            phases: false,
+            run_for: (typed.duration_s > 0).then(|| Duration::from_ms(typed.duration_s * 1000)),
+            wake_latency: (!typed.default_system).then_some(us(typed.latency)),
+            own_cpus: main_cpus.transpose()?,
+            lock_memory: typed.mlockall,
+            output: CyclicOutput::Cyclictest(output),
+        })
+    }
+}
+
+/// What is printed, but for what the threads turn out to be.
+fn output(typed: &Cyclictest) -> CyclictestOutput {
+    let us = Duration::from_us;
+    let spikes = (typed.spike > 0).then(|| {
+        let nodes = typed.spike_nodes.clamp(0, BUCKETS_MAX) as usize;
+        (us(typed.spike), nodes)
+    });
+    CyclictestOutput {
+        histogram: (typed.histogram > 0).then_some(typed.histofall),
+        histogram_file: typed.histfile.clone(),
+        json_file: typed.json.clone(),
+        in_ns: typed.nsecs,
+        quiet: typed.quiet,
+        every: typed.verbose.then_some(typed.oscope.cast_unsigned()),
+        distance: us(distance(typed)),
+        on_max: typed.refresh_on_max,
+        spikes,
+        pipe: typed.fifo.clone(),
+        tids: typed.breaktrace > 0,
+        resolution: typed.resolution,
+        dma_latency_us: (!typed.default_system).then_some(typed.latency),
+        ..CyclictestOutput::default()
+    }
+}
+
+fn plan(typed: &Cyclictest, threads: Vec<ThreadPlan>, output: &CyclictestOutput) -> Result<Plan> {
+    let us = Duration::from_us;
+    let buckets = match typed.histogram.min(BUCKETS_MAX) as usize {
+        0 => UNASKED_BUCKETS,
+        buckets => buckets,
+    };
+    let limit = Some(us(typed.breaktrace)).filter(|limit| *limit > Duration::ZERO);
+    let mark = limit.filter(|_| typed.tracemark);
+    let mark = mark.map(|limit| TraceMark::open(limit, typed.nsecs).map(Arc::new));
+    let keeps = output.every.is_some() || output.spikes.is_some();
+    Ok(Plan {
+        threads,
+        clock: match typed.clock {
+            1 => Clock::Realtime,
+            _ => Clock::Monotonic,
+        },
+        samples: (typed.loops > 0).then_some(typed.loops.cast_unsigned()),
+        break_over: limit,
+        bucket: match typed.nsecs {
+            true => Duration::from_ns(1),
+            false => us(1),
+        },
+        buckets,
+        aligned: typed.aligned.map(|offset| us(offset.max(0))),
+        sleep: sleep(typed),
+        kept: if keeps { KEPT } else { 0 },
+        mark: mark.transpose()?,
+        phases: None,
+    })
+}
+
+fn policy_text(policy: CyclictestPolicy, forced: bool) -> String {
+    match forced {
+        true => format!("{}/other", policy.name()),
+        false => policy.name().to_owned(),
+    }
+}
+
+fn sleep(typed: &Cyclictest) -> Sleep {
+    match (typed.posix_timers, typed.relative) {
+        (true, _) => Sleep::Timer,
+        (false, true) => Sleep::For,
+        (false, false) => Sleep::Until,
+    }
+}
+
+/// The rules of cyclictest 2.x: each thread stays on a CPU, in turn, also without `-a`; all have
+/// one priority but with `--priospread`, and a histogram makes the distance zero.
+fn threads(
+    typed: &Cyclictest,
+    online: &[Cpu],
+    allowed: &[Cpu],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<ThreadPlan>> {
+    let list = typed
+        .cpus
+        .as_ref()
+        .map(|list| listed(list, online, allowed));
+    let mask = list.transpose()?;
+    let cpus = mask.unwrap_or_else(|| allowed.to_vec());
+    let wanted = match typed.threads {
+        Some(number) => number as usize,
+        None => cpus.len(),
+    };
+    let distance = distance(typed);
+    if typed.interval <= 0 {
+        let error = Error::new(ErrorKind::InvalidInput, "-i is no interval");
+        return Err(error.found(typed.interval.to_string()).fix("-i 1000"));
+    }
+    let (policy, highest) = urgency(typed, wanted, warnings);
+    let thread = |number: usize| {
+        let below = if typed.priospread { number as i64 } else { 0 };
+        let (cpu, prio) = (cpus[number % cpus.len()], highest - below);
+        let prio = u32::try_from(prio).map_err(|_| not_a_priority(cpu, prio))?;
+        Ok(ThreadPlan {
+            cpu: Some(cpu),
+            policy: match policy {
+                _ if prio == 0 => Policy::Ordinary,
+                CyclictestPolicy::Rr => Policy::RoundRobin(prio),
+                _ => Policy::Fifo(prio),
+            },
+            interval: Duration::from_us(typed.interval + distance * number as i64),
+        })
+    };
+    (0..wanted).map(thread).collect()
+}
+
+fn distance(typed: &Cyclictest) -> i64 {
+    match typed.histogram {
+        0 => typed.distance.unwrap_or(DISTANCE),
+        _ => 0,
+    }
+}
+
+fn not_a_priority(cpu: Cpu, prio: i64) -> Error {
+    let cpu = cpu.0;
+    let what = format!("FATAL: timerthread{cpu}: failed to set priority to {prio}");
+    Error::new(ErrorKind::InvalidInput, what)
+}
+
+/// Which policy the threads have, and the priority of the first: without one, a real-time policy
+/// gets what leaves each thread its own.
+fn urgency(
+    typed: &Cyclictest,
+    threads: usize,
+    warnings: &mut Vec<String>,
+) -> (CyclictestPolicy, i64) {
+    let (mut policy, mut prio) = (typed.policy, typed.priority);
+    let mut default = |prio: &mut i64| {
+        *prio = threads as i64 + 1;
+        warnings.push(format!("defaulting realtime priority to {prio}"));
+    };
+    if typed.priospread && prio == 0 {
+        default(&mut prio);
+    }
+    let is_unlike = prio > 0 && !policy.is_real_time();
+    if is_unlike {
+        policy = CyclictestPolicy::Fifo;
+    }
+    if policy.is_real_time() && prio == 0 {
+        default(&mut prio);
+    }
+    if is_unlike {
+        let what = "policy and priority don't match: setting policy to SCHED_FIFO";
+        warnings.push(what.to_owned());
+    }
+    (policy, prio)
+}
+
+/// CPUs as cyclictest reads them, of those that we may use: `all`, a list, or with `!` all but
+/// those.
+fn listed(list: &str, online: &[Cpu], allowed: &[Cpu]) -> Result<Vec<Cpu>> {
+    let kept = match list.strip_prefix('!') {
+        _ if list == "all" => allowed.to_vec(),
+        Some(list) => {
+            let without = known_cpus(list, online)?;
+            let kept = allowed.iter().filter(|cpu| !without.contains(cpu));
+            kept.copied().collect()
+        }
+        None => {
+            let wanted = known_cpus(list, online)?;
+            let kept = allowed.iter().filter(|cpu| wanted.contains(cpu));
+            kept.copied().collect::<Vec<Cpu>>()
+        }
+    };
+    if kept.is_empty() {
+        let what = "FATAL: No allowable cpus to run on";
+        let error = Error::new(ErrorKind::InvalidInput, what);
+        return Err(error.found(format!("'{list}'")).fix("-a all"));
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Typed;
+
+    const CPUS: [Cpu; 4] = [Cpu(0), Cpu(1), Cpu(2), Cpu(3)];
+
+    fn typed(words: &str) -> Typed {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        Cyclictest::read(&words)
+    }
+
+    fn options(words: &str) -> Result<CyclicOptions> {
+        let Typed::Run(typed) = typed(words) else {
+            panic!("{words} is refused");
+        };
+        CyclicOptions::cyclictest(&typed, String::new(), &CPUS, &CPUS)
+    }
+
+    fn cyclictest(words: &str) -> CyclicOptions {
+        options(words).expect("has a meaning")
+    }
+
+    fn output(words: &str) -> CyclictestOutput {
+        match cyclictest(words).output {
+            CyclicOutput::Cyclictest(output) => output,
+            other @ CyclicOutput::Own { .. } => panic!("{other:?}"),
+        }
+    }
+
+    /// CPU, priority and interval in us of each thread.
+    fn check(words: &str, expect: &[(i64, u32, i64)]) {
+        let threads = cyclictest(words).plan.threads;
+        let found: Vec<_> = threads
+            .iter()
+            .map(|thread| {
+                let cpu = thread.cpu.map_or(-1, |cpu| i64::from(cpu.0));
+                (cpu, thread.policy.prio(), thread.interval.as_ns() / 1000)
+            })
+            .collect();
+        assert_eq!(found, expect, "{words}");
+    }
+
+    #[test]
+    fn threads_are_laid_out_as_cyclictest_lays_them() {
+        check("", &[(0, 0, 1000)]);
+        check("-p 80 -t 2", &[(0, 80, 1000), (1, 80, 1500)]);
+        check("-p80 -t2 --priospread", &[(0, 80, 1000), (1, 79, 1500)]);
+        check("-p80 -t2 -d0 -i250", &[(0, 80, 250), (1, 80, 250)]);
+        check("-p 80 -t2 -a 2-3 -h100", &[(2, 80, 1000), (3, 80, 1000)]);
+        check(
+            "-S -p 95 -m",
+            &[(0, 95, 1000), (1, 95, 1500), (2, 95, 2000), (3, 95, 2500)],
+        );
+        check(
+            "-S -h 100",
+            &[(0, 0, 1000), (1, 0, 1000), (2, 0, 1000), (3, 0, 1000)],
+        );
+        check("-a 1 -t2 -p 1", &[(1, 1, 1000), (1, 1, 1500)]);
+        check("-a all -t1", &[(0, 0, 1000)]);
+        check("-a !0,1 -t2", &[(2, 0, 1000), (3, 0, 1500)]);
+        check("-a !0,1 -t", &[(2, 0, 1000), (3, 0, 1500)]);
+        let all = [(0, 0, 1000), (1, 0, 1000), (2, 0, 1000), (3, 0, 1000)];
+        check("-t 0 -d0", &all);
+        check("-S -t2 -d0", &all);
+        check("-S -a 1 -d0", &all);
+        // A real-time policy without a priority gets one.
+        check("-t2 --policy=rr", &[(0, 3, 1000), (1, 3, 1500)]);
+        check("--policy=other -p 80", &[(0, 80, 1000)]);
+        check("-t2 --priospread", &[(0, 3, 1000), (1, 2, 1500)]);
+        check(
+            "--priority=80 --thr=2 --dist=0",
+            &[(0, 80, 1000), (1, 80, 1000)],
+        );
+        check(
+            "-Smp90 -i200 -d0",
+            &[(0, 90, 200), (1, 90, 200), (2, 90, 200), (3, 90, 200)],
+        );
+    }
+
+    /// What is said of a command line in the list.
+    fn told(line: &str) -> String {
+        let words = line
+            .split_whitespace()
+            .filter(|word| *word != "--tracemark");
+        let words = words.map(|word| match word {
+            "-h_3500" => "-h 3500".to_owned(),
+            word => word.to_owned(),
+        });
+        let typed = match Cyclictest::read(&words.collect::<Vec<_>>()) {
+            Typed::Run(typed) => typed,
+            Typed::Usage(_, code) => return format!("usage {code}"),
+            Typed::Fatal(_) => return "fatal 1".to_owned(),
+        };
+        let options = CyclicOptions::cyclictest(&typed, String::new(), &CPUS[..2], &CPUS[..2]);
+        let plan = match options {
+            Ok(options) => options.plan,
+            Err(error) if error.to_string().starts_with("FATAL") => return "fatal 1".to_owned(),
+            Err(_) => return "usage 1".to_owned(),
+        };
+        if typed.histogram > 0 {
+            return format!("histogram of {}", plan.threads.len());
+        }
+        let thread =
+            |one: &ThreadPlan| format!("{}/{}", one.policy.prio(), one.interval.as_ns() / 1000);
+        plan.threads
+            .iter()
+            .map(thread)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    #[test]
+    fn command_lines_of_documents_and_of_other_programs_mean_what_they_do_there() {
+        let list = include_str!("../../tests/cyclictest/lines.txt");
+        let lines = list.lines().filter(|line| !line.starts_with('#'));
+        let lines: Vec<_> = lines.filter_map(|line| line.split_once(" => ")).collect();
+        assert!(lines.len() >= 80);
+        let unlike = lines.iter().filter(|(line, expect)| told(line) != *expect);
+        let unlike =
+            unlike.map(|(line, expect)| format!("{line}: {expect}, and not {}", told(line)));
+        let unlike: Vec<String> = unlike.collect();
+        assert!(unlike.is_empty(), "{}", unlike.join("\n"));
+    }
+
+    #[test]
+    fn what_cyclictest_refuses_is_refused_in_its_words() {
+        let check = |words: &str, said: &[&str], code: u8| {
+            let expect = said.iter().map(|line| (*line).to_owned()).collect();
+            assert_eq!(typed(words), Typed::Usage(expect, code), "{words}");
+        };
+        check("--help", &[], 0);
+        check("-Z", &["cyclictest: invalid option -- 'Z'"], 0);
+        check("--nope", &["cyclictest: unrecognized option '--nope'"], 0);
+        check("-p", &["cyclictest: option requires an argument -- 'p'"], 0);
+        check("-p 100", &[], 1);
+        check("-t0", &[], 1);
+        check("-o 0", &[], 1);
+        check("-A 100 --secaligned", &[], 1);
+        check("-h -5", &[], 1);
+        let fatal = "FATAL: numa and smp options are mutually exclusive".to_owned();
+        assert_eq!(typed("-a 1 -S"), Typed::Fatal(fatal));
+        check("-o 5", &["WARN: -o option only meaningful, if verbose"], 1);
+        let error = options("-t3 -p1 --priospread").expect_err("there is none below 0");
+        assert!(
+            error.to_string().contains("failed to set priority to -1"),
+            "{error}"
+        );
+        assert!(options("-a 9").is_err());
+    }
+
+    #[test]
+    fn a_length_without_a_unit_is_in_seconds() {
+        let check = |words: &str, expect_s: i64| {
+            let found = cyclictest(words).run_for;
+            assert_eq!(found, Some(Duration::from_ms(expect_s * 1000)), "{words}");
+        };
+        check("-D 10", 10);
+        check("-D 10s", 10);
+        check("-D 2m", 120);
+        check("--duration=1h", 3_600);
+        check("-D1d", 86_400);
+    }
+
+    #[test]
+    fn other_options_mean_what_they_do_there() {
+        let sleeps = |words: &str| cyclictest(words).plan.sleep;
+        assert_eq!(sleeps("-q"), Sleep::Until);
+        assert_eq!(sleeps("-r"), Sleep::For);
+        assert_eq!(sleeps("-s"), Sleep::For);
+        assert_eq!(sleeps("-x"), Sleep::Timer);
+        assert_eq!(sleeps("-x -s"), Sleep::For);
+        assert_eq!(output("-v -o 10").every, Some(10));
+        assert_eq!(
+            output("--spike=50 --spike-nodes=7").spikes,
+            Some((Duration::from_us(50), 7))
+        );
+        assert_eq!(output("-p1").policy, "fifo");
+        assert_eq!(output("--policy=idle").policy, "idle/other");
+        let warnings = output("-S -t4 -h100 -d0").warnings;
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert_eq!(cyclictest("--laptop").wake_latency, None);
+        assert_eq!(cyclictest("-l 5 -l 7abc").plan.samples, Some(7));
+        assert_eq!(cyclictest("-h 2000000").plan.buckets, 1_000_000);
+    }
+}

@@ -1,0 +1,205 @@
+//! The same measurement under cyclictest's name: its options, its output, so that scripts go on.
+
+mod beside;
+mod resolution;
+mod shown;
+
+use capture::capabilities;
+use event::Result;
+use host::capabilities::{Capabilities, Preemption, Verb};
+use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
+
+use self::beside::Beside;
+use self::shown::{Shown, figure};
+use super::session::{Found, Session};
+use crate::exit::{self, Outcome, write_file};
+use crate::flags::{Cyclictest, Typed, USAGE};
+use crate::options::{CyclicOptions, CyclicOutput, CyclictestOutput};
+
+/// How often what is new is printed.
+const PRINT_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// Runs with the words that cyclictest would get.
+pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
+    let typed = match Cyclictest::read(words) {
+        Typed::Run(typed) => typed,
+        Typed::Usage(said, code) => {
+            said.iter().for_each(|line| eprintln!("{line}"));
+            exit::print(USAGE)?;
+            return Ok(Outcome::Code(code));
+        }
+        Typed::Fatal(what) => return fatal(&what),
+    };
+    let capabilities = capabilities::gather();
+    if typed.smi {
+        let has_registers = std::path::Path::new("/dev/cpu/0/msr").exists();
+        return fatal(match has_registers {
+            true => "FATAL: SMI counter is not supported on this processor",
+            false => "FATAL: Could not open MSR interface, errno: 2",
+        });
+    }
+    let command_line = format!("cyclictest {}", words.join(" "));
+    let machine = &capabilities.machine;
+    let (online, allowed) = (&machine.cpus_online, &machine.cpus_allowed);
+    let options = match CyclicOptions::cyclictest(&typed, command_line, online, allowed) {
+        Err(error) if error.to_string().starts_with("FATAL") => return fatal(&error.to_string()),
+        options => options?,
+    };
+    let CyclicOutput::Cyclictest(output) = &options.output else {
+        unreachable!("cyclictest's options ask for its output");
+    };
+    if options.is_urgent() {
+        capabilities.require(Verb::Measure)?;
+    }
+    // Nobody waits for hours to learn that a file has no place.
+    for path in output.histogram_file.iter().chain(&output.json_file) {
+        write_file(path, "")?;
+    }
+    output.warnings.iter().for_each(|line| eprintln!("{line}"));
+    let start_time = date();
+    let found = measure(&options, output, &capabilities)?;
+    // Not where scripts read cyclictest's lines.
+    for line in found.disturbances() {
+        eprintln!("# {line}");
+    }
+    if let Some(path) = &output.json_file {
+        let about = about(output, &capabilities, start_time);
+        let json = cyclictest_json(&found.readings, &about, output.in_ns);
+        write_file(path, &format!("{json:#}\n"))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Ends as cyclictest does where it cannot go on.
+fn fatal(what: &str) -> Result<Outcome> {
+    eprintln!("{what}");
+    Ok(Outcome::Code(1))
+}
+
+/// Measures, and prints what is asked for meanwhile and at the end.
+fn measure(
+    options: &CyclicOptions,
+    output: &CyclictestOutput,
+    capabilities: &Capabilities,
+) -> Result<Found> {
+    if output.resolution {
+        resolution::look(options.plan.clock, output.every.is_some());
+    }
+    if output.every.is_some() {
+        exit::print(&about_threads(options, output, capabilities))?;
+    }
+    let mut session = Session::start(options, capabilities)?;
+    if let Some(latency_us) = output.dma_latency_us.filter(|_| session.limits_idle()) {
+        exit::print(&format!("# /dev/cpu_dma_latency set to {latency_us}us\n"))?;
+    }
+    let beside = Beside::start(output, session.run.reader())?;
+    let mut shown = Shown::new(output, session.run.tids().len());
+    while !session.is_over() {
+        std::thread::sleep(PRINT_INTERVAL.min(session.left()));
+        session.look();
+        shown.look(&session.run)?;
+        beside.look();
+    }
+    session.run.stop();
+    shown.end(&session.run)?;
+    drop(beside);
+    let found = session.finish();
+    print_found(&found, output, &shown)?;
+    Ok(found)
+}
+
+/// What stands above the samples.
+fn about_threads(
+    options: &CyclicOptions,
+    output: &CyclictestOutput,
+    capabilities: &Capabilities,
+) -> String {
+    let online = capabilities.machine.cpus_online.len();
+    let mut text = format!("Max CPUs = {online}\nOnline CPUs = {online}\n");
+    for (number, thread) in options.plan.threads.iter().enumerate() {
+        // That of the next one: so it is there.
+        let next = thread.interval + output.distance;
+        let interval_us = next.as_ns() / 1000;
+        text += &format!("Thread {number} Interval: {interval_us}\n");
+    }
+    text
+}
+
+fn print_found(found: &Found, output: &CyclictestOutput, shown: &Shown) -> Result<()> {
+    let mut text = String::new();
+    if output.quiet && output.histogram.is_none() {
+        text += &cyclictest_status(&found.readings, output.in_ns);
+    }
+    text += &shown.spikes();
+    let histogram = output
+        .histogram
+        .map(|sums| cyclictest_histogram(&found.readings, sums, output.in_ns));
+    match (histogram, &output.histogram_file) {
+        (Some(histogram), Some(path)) => write_file(path, &histogram)?,
+        (Some(histogram), None) => text += &histogram,
+        (None, _) => {}
+    }
+    if output.tids {
+        text += &ended(found, output.in_ns);
+    }
+    exit::print(&text)
+}
+
+/// The threads' ids and, where a sample ended it, whose and how late.
+fn ended(found: &Found, in_ns: bool) -> String {
+    let readings = found.readings.iter();
+    let tids: String = readings.map(|one| format!(" {:05}", one.tid.0)).collect();
+    let mut text = format!("# Thread Ids:{tids}\n");
+    if let Some(broken) = found.broken {
+        let thread = &found.readings[broken.thread];
+        let value = figure(broken.latency, in_ns);
+        text += &format!("# Break thread: {}\n# Break value: {value}\n", thread.tid.0);
+    }
+    text
+}
+
+fn about(
+    output: &CyclictestOutput,
+    capabilities: &Capabilities,
+    start_time: String,
+) -> CyclictestFacts {
+    let uname = rustix::system::uname();
+    let parts = [
+        uname.sysname(),
+        uname.nodename(),
+        uname.release(),
+        uname.version(),
+        uname.machine(),
+    ];
+    CyclictestFacts {
+        command_line: output.command_line.clone(),
+        start_time,
+        end_time: date(),
+        return_code: 0,
+        uname: parts.map(|part| part.to_string_lossy().into_owned()),
+        realtime: capabilities.scheduler.preemption == Preemption::Rt,
+    }
+}
+
+/// The wall clock as cyclictest's JSON has it: `Fri, 20 Nov 2026 14:00:00 +0000`, in UTC.
+pub(super) fn date() -> String {
+    let now = std::time::SystemTime::now();
+    let since = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    // SAFETY: both structures are written whole before they are read; the text ends with a zero.
+    unsafe {
+        let seconds = since.as_secs() as libc::time_t;
+        let mut parts: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&raw const seconds, &raw mut parts);
+        let mut text = [0u8; 64];
+        let format = c"%a, %d %b %Y %H:%M:%S +0000".as_ptr();
+        let length = libc::strftime(
+            text.as_mut_ptr().cast(),
+            text.len(),
+            format,
+            &raw const parts,
+        );
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    }
+}

@@ -1,0 +1,45 @@
+//! What was found for one budget.
+
+use std::collections::BTreeMap;
+
+use event::TimeRange;
+
+use super::rules::Budget;
+
+/// What a trace says about a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It holds.
+    Held,
+    /// It does not.
+    Broken,
+    /// The trace does not carry a statement, and why.
+    Inconclusive(String),
+}
+
+/// What was found for one budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetFinding {
+    /// The budget.
+    pub budget: Budget,
+    /// The judgement.
+    pub judgement: Judgement,
+    /// Samples that count.
+    pub samples: u64,
+    /// Of these, how many were over the limit.
+    pub over: u64,
+    /// Samples that do not count because events are missing in them.
+    pub unsure: u64,
+    /// Others whose end was not recorded, but is known to have come within the limit.
+    pub within: u64,
+    /// Samples that the trace's end cuts off before their limit.
+    pub open: u64,
+    /// Activations that do not count because they began before the trace.
+    pub unseen: u64,
+    /// Others whose wake-up was not recorded: nobody knows how long they took.
+    pub unwoken: u64,
+    /// The threads whose samples count, by id.
+    pub threads: BTreeMap<i32, String>,
+    /// The longest sample that counts.
+    pub worst: Option<TimeRange>,
+}

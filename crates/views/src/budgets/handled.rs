@@ -1,0 +1,196 @@
+//! Handlers of interrupts and softirqs, and timers' functions, for budgets of how long they run and
+//! how late they are called.
+
+use std::collections::HashMap;
+
+use event::{Error, ErrorKind, Result};
+use expr::{Glob, Text};
+use kernel_state::bind::{Handler, Known};
+use kernel_state::{Kernel, ProcId, softirq_name};
+use trace::EventView;
+
+/// What is meant by its name or its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    name: Glob,
+    number: Option<i64>,
+}
+
+impl Called {
+    /// Reads a number, or a name in which `*`, `?` and `[a-z]` mean what they do in a shell.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when it is empty.
+    pub fn parse(text: &str) -> Result<Called> {
+        if text.is_empty() {
+            let error = Error::new(ErrorKind::InvalidInput, "a budget has no name");
+            let fix =
+                "name it, as in 'irq 36', 'irq virtio*', 'softirq NET_RX', 'system call futex'";
+            return Err(error.found("''").fix(fix));
+        }
+        Ok(Called {
+            name: Glob::new(&Text::new(text)),
+            number: text.parse().ok(),
+        })
+    }
+
+    /// Whether it means what has this name and number.
+    pub fn means(&self, name: &str, number: Option<i64>) -> bool {
+        match (self.number, number) {
+            (Some(wanted), Some(number)) => wanted == number,
+            _ => self.name.matches(name.as_bytes()),
+        }
+    }
+}
+
+/// A handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Which {
+    /// Of the interrupt with this number.
+    Irq(i64),
+    /// Of a vector, see [`event::evidence::Step::id`].
+    Vector(i32),
+    /// Of the softirq with this vector.
+    Softirq(i64),
+}
+
+impl Which {
+    /// As people read it, and its number where it has one.
+    pub fn name(self, kernel: &Kernel) -> (String, Option<i64>) {
+        match self {
+            Which::Irq(number) => (kernel.irq_name(number).to_owned(), Some(number)),
+            Which::Vector(number) => {
+                let name = kernel.binding().unlisted.name(number);
+                (name.unwrap_or_default().to_owned(), None)
+            }
+            Which::Softirq(number) => {
+                let name = u32::try_from(number).ok().and_then(softirq_name);
+                (name.unwrap_or_default().to_owned(), Some(number))
+            }
+        }
+    }
+}
+
+/// What an event ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handled {
+    /// A handler that began then.
+    Handler(Which, i64),
+    /// The wait for the function of a timer that was due then; who set it, as far as it is known.
+    Timer(Option<ProcId>, i64),
+}
+
+/// A timer that was set.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    /// In its own clock.
+    expires_ns: i64,
+    /// When it was set.
+    at_ns: i64,
+    owner: Option<ProcId>,
+}
+
+/// Timers that are kept; a trace without expiries would let them grow for ever.
+const TIMERS_MAX: usize = 1 << 16;
+/// A timer's clock is the trace's where both differ by less.
+const SAME_CLOCK_NS: u64 = 50_000_000;
+
+/// Follows all handlers and timers.
+#[derive(Debug, Default)]
+pub(super) struct Handlers {
+    open: HashMap<(u32, Which), i64>,
+    timers: HashMap<u64, Set>,
+    /// The timer whose function ran last on a CPU: it may be set again before anything else is.
+    expired: HashMap<u32, (u64, Option<ProcId>)>,
+}
+
+impl Handlers {
+    /// Takes an event in; the kernel has taken it in before.
+    pub fn event(&mut self, event: &EventView<'_>, kernel: &Kernel) -> Option<Handled> {
+        let bound = kernel.binding().get(event.class()).copied()?;
+        let Known::Handler(handler) = bound.known else {
+            return None;
+        };
+        let (cpu, now_ns) = (kernel.place(&bound, event)?, kernel.now_ns());
+        match handler.of(event)? {
+            Handler::IrqEntry { irq, .. } => self.begins(cpu, Which::Irq(event.i64(irq)), now_ns),
+            Handler::IrqExit { irq } => return self.ends(cpu, Which::Irq(event.i64(irq))),
+            Handler::VectorEntry(number) => self.begins(cpu, Which::Vector(number), now_ns),
+            Handler::VectorExit(number) => return self.ends(cpu, Which::Vector(number)),
+            Handler::SoftirqEntry { vec } => {
+                self.begins(cpu, Which::Softirq(event.i64(vec)), now_ns);
+            }
+            Handler::SoftirqExit { vec } => return self.ends(cpu, Which::Softirq(event.i64(vec))),
+            Handler::HrtimerStart { hrtimer, expires } => {
+                let timer = (event.u64(hrtimer), event.i64(expires));
+                self.sets(cpu, timer, kernel);
+            }
+            Handler::HrtimerCancel { hrtimer } => {
+                self.timers.remove(&event.u64(hrtimer));
+            }
+            Handler::HrtimerExpireEntry { hrtimer, now } => {
+                return self.expires(cpu, event.u64(hrtimer), event.i64(now), now_ns);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Events were lost: timers may have been set anew unseen.
+    pub fn lost(&mut self) {
+        self.timers.clear();
+        self.expired.clear();
+    }
+
+    /// Handlers that are under way, and since when.
+    pub fn under_way(&self) -> impl Iterator<Item = (Which, i64)> {
+        let open = self.open.iter();
+        open.map(|((_, which), begin_ns)| (*which, *begin_ns))
+    }
+
+    fn begins(&mut self, cpu: u32, which: Which, now_ns: i64) {
+        self.open.insert((cpu, which), now_ns);
+    }
+
+    fn ends(&mut self, cpu: u32, which: Which) -> Option<Handled> {
+        let begin_ns = self.open.remove(&(cpu, which))?;
+        Some(Handled::Handler(which, begin_ns))
+    }
+
+    fn sets(&mut self, cpu: u32, (timer, expires_ns): (u64, i64), kernel: &Kernel) {
+        let again = self.expired.remove(&cpu);
+        let again = again.filter(|(expired, _)| *expired == timer);
+        let in_handler = self.open.keys().any(|(on, _)| *on == cpu);
+        let known = self.timers.get(&timer).and_then(|set| set.owner);
+        let owner = match again {
+            Some((_, owner)) => owner,
+            // Whoever has the CPU meanwhile has nothing to do with it.
+            None if in_handler => known,
+            None => kernel.current(cpu),
+        };
+        if self.timers.len() >= TIMERS_MAX {
+            self.timers.clear();
+        }
+        let set = Set {
+            expires_ns,
+            at_ns: kernel.now_ns(),
+            owner,
+        };
+        self.timers.insert(timer, set);
+    }
+
+    /// A timer's function is called; its clock shows `base_now_ns`.
+    fn expires(&mut self, cpu: u32, timer: u64, base_now_ns: i64, now_ns: i64) -> Option<Handled> {
+        let set = self.timers.remove(&timer);
+        let owner = set.and_then(|set| set.owner);
+        self.expired.insert(cpu, (timer, owner));
+        let set = set?;
+        let late_ns = match base_now_ns.abs_diff(now_ns) <= SAME_CLOCK_NS {
+            true => now_ns.saturating_sub(set.expires_ns),
+            false => base_now_ns.saturating_sub(set.expires_ns),
+        };
+        // One that was set behind its instant is due at once.
+        let due_ns = now_ns.saturating_sub(late_ns.max(0)).max(set.at_ns);
+        Some(Handled::Timer(owner, due_ns))
+    }
+}

@@ -1,0 +1,96 @@
+//! What is counted for a budget, and what that says of it.
+
+use std::collections::BTreeMap;
+
+use event::{Instant, TimeRange};
+use kernel_state::places;
+
+use super::finding::{BudgetFinding, Judgement};
+use super::rules::Budget;
+
+const MILLION: u128 = 1_000_000;
+
+/// What is counted for one budget.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub samples: u64,
+    pub over: u64,
+    pub unsure: u64,
+    pub within: u64,
+    pub open: u64,
+    pub unseen: u64,
+    pub unwoken: u64,
+    pub threads: BTreeMap<i32, String>,
+    pub worst: Option<(i64, i64)>,
+}
+
+impl Tally {
+    pub fn add(&mut self, begin_ns: i64, end_ns: i64, limit_ns: i64) {
+        self.samples += 1;
+        self.over += u64::from(end_ns - begin_ns > limit_ns);
+        let longest = |worst: &(i64, i64)| worst.1 - worst.0 >= end_ns - begin_ns;
+        if !self.worst.as_ref().is_some_and(longest) {
+            self.worst = Some((begin_ns, end_ns));
+        }
+    }
+
+    fn judge(&self, budget: &Budget, holes: u64) -> Judgement {
+        let inconclusive = |why: String| Judgement::Inconclusive(why);
+        if budget.over_ppm == 0 && self.over > 0 {
+            // One is enough, whatever is missing.
+            return Judgement::Broken;
+        }
+        if self.samples + self.unsure + self.within + self.unwoken == 0 {
+            return inconclusive("there is no sample".to_owned());
+        }
+        let unsure = u128::from(self.unsure + self.unwoken + self.open);
+        let all = u128::from(self.samples + self.within) + unsure;
+        let may_break =
+            (u128::from(self.over) + unsure) * MILLION > all * u128::from(budget.over_ppm);
+        if holes == 0 && self.unsure > 0 && may_break {
+            let unsure = self.unsure;
+            return inconclusive(format!("nobody knows how long {unsure} of them lasted"));
+        }
+        if holes == 0 && self.unwoken > 0 && may_break {
+            let unwoken = self.unwoken;
+            return inconclusive(format!("the wake-up of {unwoken} of them was not recorded"));
+        }
+        if holes > 0 {
+            return inconclusive(format!("events are missing in {}", places(holes)));
+        }
+        let needed = budget.samples_min();
+        // Were all samples that it takes there, and none of the missing ones over: too many still.
+        let is_beyond = |samples: u64| {
+            let allowed = u128::from(samples) * u128::from(budget.over_ppm);
+            u128::from(self.over) * MILLION > allowed
+        };
+        let samples = self.samples + self.within;
+        if samples < needed && !is_beyond(needed) {
+            return inconclusive(format!("it takes {needed} samples to tell"));
+        }
+        match is_beyond(samples.max(needed)) {
+            true => Judgement::Broken,
+            false => Judgement::Held,
+        }
+    }
+
+    pub fn finding(self, budget: Budget, holes: u64) -> BudgetFinding {
+        let range = |(begin_ns, end_ns)| TimeRange {
+            begin: Instant::from_ns(begin_ns),
+            end: Instant::from_ns(end_ns),
+        };
+        BudgetFinding {
+            judgement: self.judge(&budget, holes),
+            budget,
+            samples: self.samples,
+            over: self.over,
+            unsure: self.unsure,
+            within: self.within,
+            open: self.open,
+            unseen: self.unseen,
+            unwoken: self.unwoken,
+            threads: self.threads,
+            worst: self.worst.map(range),
+        }
+    }
+}
