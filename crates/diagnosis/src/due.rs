@@ -1,7 +1,7 @@
 //! What a chain holds before its first wake-up: a target that was due while it was still busy, a
 //! timer's slack, a stop.
 
-use event::evidence::{Asleep, ReleaseKind, Released, Step, StepKind};
+use event::evidence::{Asleep, ReleaseKind, Released, Step, StepKind, Stopped};
 use event::{Cpu, Instant};
 
 use crate::inside;
@@ -58,10 +58,12 @@ pub(crate) fn before_timer(
 
 /// The index of the record of the stop for which `tid` left its CPU at `time_ns`.
 pub(crate) fn stop_at(model: &Model, tid: i32, time_ns: i64) -> Option<usize> {
-    model.evidence.stopped.iter().position(|stopped| {
-        let near = (stopped.time.as_ns() - time_ns).abs() <= SKEW_MAX_NS;
-        stopped.task.tid.0 == tid && near
-    })
+    let away_ns = |stopped: &Stopped| (stopped.time.as_ns() - time_ns).abs();
+    let records = model.evidence.stopped.iter().enumerate();
+    let his = records.filter(|(_, stopped)| stopped.task.tid.0 == tid);
+    let near = his.filter(|(_, stopped)| away_ns(stopped) <= SKEW_MAX_NS);
+    let nearest = near.min_by_key(|(_, stopped)| away_ns(stopped));
+    nearest.map(|(place, _)| place)
 }
 
 /// The index of the record of the last stop of `tid` before `time_ns`.

@@ -2,7 +2,7 @@
 //! work is done.
 
 use event::evidence::{Blocked, BlockedOn, Step, StepKind};
-use event::{Cpu, Instant, Prio};
+use event::{Cpu, Duration, Instant, Prio};
 
 use crate::due;
 use crate::model::{Model, Moment, MomentKind, VersionId, What};
@@ -131,12 +131,21 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
     phases.list
 }
 
-/// The record of the block at `time_ns`.
+/// The record of the block at `time_ns`: the nearest one, where it is of no other block.
 pub(crate) fn record(model: &Model, tid: i32, time_ns: i64) -> Option<&Blocked> {
-    let near = |blocked: &&Blocked| {
-        blocked.task.tid.0 == tid && (blocked.time.as_ns() - time_ns).abs() <= SKEW_MAX_NS
+    let records = model.evidence.blocked.iter();
+    let away_ns = |blocked: &&Blocked| (blocked.time.as_ns() - time_ns).abs();
+    let near =
+        records.filter(|blocked| blocked.task.tid.0 == tid && away_ns(blocked) <= SKEW_MAX_NS);
+    let nearest = near.min_by_key(away_ns)?;
+    let is_of = |other: &Moment| {
+        let is_block = other.kind == MomentKind::OutBlocked && other.time_ns != time_ns;
+        is_block && (other.time_ns - nearest.time.as_ns()).abs() < away_ns(&nearest)
     };
-    model.evidence.blocked.iter().find(near)
+    let around = Duration::from_ns(away_ns(&nearest));
+    let (begin, end) = (nearest.time - around, nearest.time + around);
+    let moments = model.moments(tid, Cpu(0), begin, end);
+    (!moments.iter().any(is_of)).then_some(nearest)
 }
 
 /// Whether `tid` has the CPU as it is woken, and spun for a lock until then.
