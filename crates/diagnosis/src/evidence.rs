@@ -40,6 +40,11 @@ impl Source for Fields<'_> {
 }
 
 impl Evidence {
+    /// A stop that only a switch tells of.
+    pub fn saw_stop(&mut self, stop: evidence::Stopped) {
+        self.records.stopped.push(stop);
+    }
+
     /// Adds an event of this kind; one that makes no sense is left out.
     pub fn add(&mut self, kind: Kind, cpu: Cpu, event: &EventView<'_>, classes: &[EventClass]) {
         let Some(class) = classes.get(event.class().0 as usize) else {

@@ -224,6 +224,13 @@ pub struct WaitedMutex {
     pub name: Option<String>,
 }
 
+impl Basis {
+    /// Activations that may have been late, and of which nobody knows whether they were.
+    pub fn may_be_late(&self) -> u64 {
+        self.doubted + self.unknown_wakers + self.stopped_asleep
+    }
+}
+
 impl Diagnosis {
     /// Replaces the command that shows whether an advice helped by that of whoever knows what was
     /// asked for: `check` is given the activation that the advice is about.
@@ -307,6 +314,12 @@ pub struct Basis {
     /// Activations of the tasks asked for whose begin was not seen; where they are judged to the
     /// end of the work.
     pub unjudged: u64,
+    /// Activations of the tasks asked for that are late only if the task on the CPU of their
+    /// wake-up made it; the trace does not show what interrupted that task.
+    pub unknown_wakers: u64,
+    /// Activations of the tasks asked for that may be late: their task was stopped, perhaps in its
+    /// sleep, and nobody knows when that was to end.
+    pub stopped_asleep: u64,
     /// Activations that are late, too, and shorter than all that were looked at.
     pub left_out: u64,
     /// First and last event; none in an empty trace.

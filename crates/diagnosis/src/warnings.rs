@@ -36,7 +36,7 @@ pub(crate) fn warnings(
     }
     // Where nothing is late, the answer itself says so.
     if !activations.is_empty() {
-        warnings.extend(of_others(basis));
+        warnings.extend(of_others(basis, info));
     }
     let censored = activations
         .iter()
@@ -87,7 +87,7 @@ fn of_losses(basis: &Basis) -> Vec<Warning> {
 }
 
 /// What nobody looked at beside the activations of the answer.
-fn of_others(basis: &Basis) -> Vec<Warning> {
+fn of_others(basis: &Basis, info: &TraceInfo) -> Vec<Warning> {
     let mut warnings = Vec::new();
     // A watch has judged each, whatever its snapshot holds of it.
     if basis.doubted > 0 && basis.hits == 0 {
@@ -95,6 +95,20 @@ fn of_others(basis: &Basis) -> Vec<Warning> {
         warnings.push(warning(
             format!("how long {more} lasted is not known: switches are missing"),
             "rtscope watch sees each",
+        ));
+    }
+    if basis.unknown_wakers > 0 {
+        let more = counted(basis.unknown_wakers, "more activation", "more activations");
+        warnings.push(warning(
+            format!("{more} may be late: nothing shows who woke them"),
+            record_command(info),
+        ));
+    }
+    if basis.stopped_asleep > 0 {
+        let more = counted(basis.stopped_asleep, "more activation", "more activations");
+        warnings.push(warning(
+            format!("{more} may be late: they were stopped, perhaps before they were due"),
+            "rtscope watch sees when they were due",
         ));
     }
     // Without a threshold nothing says which of the others are late.

@@ -12,7 +12,8 @@ const FAIR: Task = Task::fair(300, "compile");
 /// CPU 1 is not free, the victim sleeps on CPU 0.
 fn begun(victim: Task) -> SyntheticTrace {
     let busy = Task::rt(900, "busy", 98);
-    let trace = SyntheticTrace::new().at(10).cpu(1).block(FAIR, busy);
+    let trace = SyntheticTrace::new().shows_timers().at(10);
+    let trace = trace.cpu(1).block(FAIR, busy);
     trace.cpu(0).at(20).block(victim, FAIR)
 }
 

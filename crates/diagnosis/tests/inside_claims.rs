@@ -584,6 +584,7 @@ fn a_bystander_that_runs_while_the_quota_is_used_up_is_not_the_cause() {
 fn an_interrupts_thread_is_woken_by_it_although_its_handler_has_ended() {
     let thread = Task::rt(400, "irq/24-snd", 50);
     let trace = SyntheticTrace::new()
+        .shows_timers()
         .at(10)
         .block(VICTIM, Task::IDLE)
         .at(100)

@@ -59,7 +59,7 @@ fn a_softirq_that_delays_the_wake_up_is_named_by_its_vector() {
 fn a_chain_through_an_interrupt_thread_names_its_waits_and_its_work() {
     // PREEMPT_RT: the hog starves the thread; more interrupts come while it is runnable, and wake
     // nobody.
-    let trace = idle_machine().at(500).run(HOG);
+    let trace = idle_machine().shows_timers().at(500).run(HOG);
     let trace = trace
         .at(1000)
         .irq(24, "snd")
@@ -94,7 +94,12 @@ fn a_chain_through_an_interrupt_thread_names_its_waits_and_its_work() {
 #[test]
 fn an_interrupt_goes_on_until_it_has_woken_its_handlers_thread() {
     let trace = |gap_us: i64| {
-        let trace = idle_machine().at(500).run(HOG).at(1000).irq(24, "snd");
+        let trace = idle_machine()
+            .shows_timers()
+            .at(500)
+            .run(HOG)
+            .at(1000)
+            .irq(24, "snd");
         let trace = trace.after(3).irq_end(24).after(gap_us).wake(IRQ_THREAD);
         let trace = trace.at(9000).block(HOG, IRQ_THREAD).after(20).wake(VICTIM);
         trace.after(5).block(IRQ_THREAD, VICTIM)

@@ -50,7 +50,10 @@ impl Boot {
     }
 
     fn begins(&self) -> SyntheticTrace {
-        let other = SyntheticTrace::new().at(10).cpu(1 - self.cpu);
+        let other = SyntheticTrace::new()
+            .shows_timers()
+            .at(10)
+            .cpu(1 - self.cpu);
         let other = other.block(self.irq_thread(), Task::IDLE);
         other.cpu(self.cpu).at(20).block(self.victim(), Task::IDLE)
     }

@@ -185,7 +185,8 @@ fn advice_on_priorities_looks_at_the_whole_chain() {
     let irq_thread = |rt| Task::rt(400, "irq/9-eth0", rt);
     let check = |thread_rt: i32, victim_rt: i32, expect: &str| {
         let (thread, late) = (irq_thread(thread_rt), Task::rt(100, "victim", victim_rt));
-        let trace = SyntheticTrace::new().at(10).cpu(1).block(FAIR, Task::IDLE);
+        let trace = SyntheticTrace::new().shows_timers().at(10).cpu(1);
+        let trace = trace.block(FAIR, Task::IDLE);
         let trace = trace.cpu(0).at(20).block(late, FAIR).at(500);
         let trace = trace.preempt(FAIR, HOG).at(1_000).irq(9, "eth0").after(2);
         let trace = trace.wake(thread).after(2).irq_end(9);

@@ -15,6 +15,7 @@ const STAGE: Task = Task::rt(160, "stage", 20);
 /// An interrupt at 1000 us makes the worker work on CPU 0; the victim has CPU 1.
 fn worker_works() -> SyntheticTrace {
     SyntheticTrace::new()
+        .shows_timers()
         .cpu(1)
         .at(5)
         .block(FAIR, VICTIM)
@@ -87,7 +88,11 @@ fn what_a_task_waited_for_all_along_is_in_its_latency() {
         .after(5)
         .run(VICTIM);
     check(late_block, 1_003, 34_007);
-    let before = SyntheticTrace::new().cpu(1).at(5).block(VICTIM, Task::IDLE);
+    let before = SyntheticTrace::new()
+        .shows_timers()
+        .cpu(1)
+        .at(5)
+        .block(VICTIM, Task::IDLE);
     let trace = before.cpu(0).at(10).block(WORKER, Task::IDLE).at(1_000);
     let trace = trace
         .irq(9, "eth0")
@@ -109,6 +114,7 @@ fn what_a_task_waited_for_all_along_is_in_its_latency() {
 fn a_stage_in_between_that_was_busy_with_its_own_begins_the_chain_at_its_block() {
     // The worker wakes the stage, which slept only since 20 ms, and that wakes the victim.
     let trace = SyntheticTrace::new()
+        .shows_timers()
         .cpus(3)
         .cpu(2)
         .at(3)

@@ -1,7 +1,8 @@
 //! What happens on a CPU, and what in it wakes a task.
 
+use super::syscalls::Call;
 use super::{Kernel, ProcId};
-use crate::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
+use crate::bind::{self, Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 
 /// What woke a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,13 +104,33 @@ impl Kernel {
         let handler = state.handlers.waker(comm, self.now_ns);
         let task = || {
             let id = state.current?;
-            let calls = self.process(id).call.is_some();
-            Some(match self.sees_timers() || calls {
+            Some(match self.shows_waker(cpu) {
                 true => Waker::Thread(id),
                 false => Waker::During(id),
             })
         };
         handler.or_else(task).unwrap_or(Waker::Unknown)
+    }
+
+    /// Whether a wake-up on a CPU where no handler was seen to begin is its thread's own: the trace
+    /// shows what interrupts a thread, or this one is in a system call.
+    pub fn shows_waker(&self, cpu: u32) -> bool {
+        let calls = |id: ProcId| self.process(id).call.is_some();
+        self.sees_timers() || self.current(cpu).is_some_and(calls)
+    }
+
+    /// Takes in of a system call only that its thread is in it, for who follows nothing else.
+    pub fn note_call(&mut self, cpu: u32, call: bind::Call) {
+        let Some(id) = self.current(cpu) else { return };
+        let begin_ns = self.now_ns;
+        self.processes.get_mut(id).call = match call {
+            bind::Call::Entry { call, .. } => Some(Call {
+                call,
+                begin_ns,
+                request: None,
+            }),
+            bind::Call::Exit { .. } => None,
+        };
     }
 
     /// What woke a task, as people read it.

@@ -42,6 +42,8 @@ fn basis_json(basis: &Basis) -> Value {
         "hits": basis.hits,
         "activations": basis.activations,
         "unjudged": basis.unjudged,
+        "unknown_wakers": basis.unknown_wakers,
+        "stopped_asleep": basis.stopped_asleep,
         "left_out": basis.left_out,
         "until": basis.until.name(),
         "judged": basis.judged.iter().map(judged_json).collect::<Vec<_>>(),

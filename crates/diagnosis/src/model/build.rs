@@ -193,7 +193,7 @@ impl Builder {
             }
             Known::Handler(handler) => {
                 let unpaired = self.basis.unpaired;
-                self.handler(handler, cpu, time_ns, event);
+                self.handler(kernel, handler, cpu, time_ns, event);
                 if self.basis.unpaired != unpaired {
                     // What came before its end, nobody knows: it was not seen to begin.
                     kernel.handled_unseen(cpu, time_ns, self);
@@ -204,7 +204,12 @@ impl Builder {
                 self.life(life, cpu, time_ns, event);
             }
             Known::Dump(dump) => self.state_dump(dump, event),
-            Known::Call(Call::Entry { .. }) => self.system_call(cpu, time_ns),
+            Known::Call(call) => {
+                kernel.note_call(cpu, call);
+                if let Call::Entry { .. } = call {
+                    self.system_call(cpu, time_ns);
+                }
+            }
             Known::Evidence(kind) => {
                 self.evidence.add(kind, Cpu(cpu), event, classes);
                 if kind == Kind::Moment {
@@ -517,7 +522,11 @@ impl Builder {
     pub(super) fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
         let state = &self.tasks.states[task.0 as usize];
         let (node, version, own_ns) = (state.chain, state.version, state.work.own_ns);
-        let doubtful = state.work.doubtful;
+        let Work {
+            doubtful,
+            seems_since_ns,
+            ..
+        } = state.work;
         let wanted = self
             .tasks
             .version(version)
@@ -528,6 +537,7 @@ impl Builder {
         let latency_ns = end_ns.saturating_sub(first.origin_ns);
         let candidate = Candidate {
             latency_ns,
+            seems_ns: seems_since_ns.map_or(latency_ns, |since_ns| end_ns.saturating_sub(since_ns)),
             others_ns: latency_ns.saturating_sub(own_ns),
             node,
             end_ns,
@@ -578,6 +588,7 @@ impl Builder {
             end: window.end.min(range.end),
         });
         self.basis.activations = self.candidates.seen;
+        self.basis.unknown_wakers = self.candidates.unknown_wakers;
         self.basis.judged = self.candidates.judged(&self.tasks);
         self.basis.hits = self.evidence.hits.len() as u64;
         let late = self.candidates.late;
@@ -618,7 +629,7 @@ fn is_followed(known: &Known) -> bool {
             | Known::Handler(_)
             | Known::Evidence(_)
             | Known::Life(_)
-            | Known::Call(Call::Entry { .. })
+            | Known::Call(_)
             | Known::Dump(bind::Dump::Process { .. })
     )
 }

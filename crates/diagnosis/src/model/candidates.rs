@@ -14,6 +14,8 @@ use crate::query::{Query, Until};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub latency_ns: i64,
+    /// How long it were, had it been woken by the task that had the CPU then: nobody knows.
+    pub seems_ns: i64,
     /// What of it was not the task's own run.
     pub others_ns: i64,
     /// The wake-up's node.
@@ -85,6 +87,8 @@ pub(super) struct Candidates {
     pub seen: u64,
     /// Those of them that are late, kept or not.
     pub late: u64,
+    /// Those that are late only if the task that had the waker's CPU woke them.
+    pub unknown_wakers: u64,
     /// The same as `seen`, by the number of the task's version.
     judged: Vec<u64>,
 }
@@ -100,6 +104,7 @@ impl Candidates {
             query,
             seen: 0,
             late: 0,
+            unknown_wakers: 0,
             judged: Vec::new(),
         }
     }
@@ -128,6 +133,7 @@ impl Candidates {
             .threshold
             .is_some_and(|threshold| latency_ns < threshold.as_ns())
         {
+            self.unknown_wakers += u64::from(self.may_be_late(candidate.seems_ns));
             return;
         }
         self.late += 1;

@@ -114,6 +114,12 @@ impl Arena {
         last.is_some_and(|node| node.kind == StepKind::Hrtimer)
     }
 
+    /// The same of a task that was scheduled in.
+    pub fn came_by_timer(&self, id: NodeId) -> bool {
+        let came = self.get(id).filter(|node| node.kind == StepKind::SwitchIn);
+        self.released_by_timer(came.map_or(id, |node| node.parent))
+    }
+
     /// How many steps there are.
     pub fn len(&self) -> usize {
         self.nodes.len()

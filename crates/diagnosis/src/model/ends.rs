@@ -10,7 +10,10 @@ use super::chain::{NewNode, NodeId};
 use super::tasks::{Run, TaskIndex, TaskState};
 use crate::StepKind;
 use crate::query::Until;
+use event::evidence::{Asleep, StopKind, Stopped};
+use event::{Cpu, Instant};
 use kernel_state::Pause;
+use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
 
 /// A task's present activation, as far as its chain does not say it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +28,10 @@ pub(crate) struct Work {
     pub own_ns: i64,
     /// Since when it runs.
     since_ns: i64,
+    /// Since when it were late, had the task on the waker's CPU woken it: nobody knows.
+    pub seems_since_ns: Option<i64>,
+    /// It was stopped as it had hardly been woken: perhaps in its sleep, to be stopped.
+    stopped_asleep: bool,
     /// Where it was put off, when no begin of its activation was seen.
     put_off: Option<(u32, i64)>,
 }
@@ -68,6 +75,14 @@ impl Builder {
             }
             Pause::PutOff => {}
             Pause::Inside => self.tasks.state(task).work.inside = is_judged,
+            Pause::Stopped | Pause::Traced if is_judged => {
+                self.is_stopped((cpu, now_ns), task, pause)
+            }
+            Pause::Stopped | Pause::Traced => {}
+            // Nobody knows since when it was due.
+            Pause::Done | Pause::Gone if !forked && self.may_be_late_after_stop(now_ns, task) => {
+                self.basis.stopped_asleep += 1;
+            }
             // Whoever ends after its work has done it too.
             Pause::Done | Pause::Gone if is_judged && !forked => {
                 self.candidate(cpu, now_ns, task, End::Blocked);
@@ -79,6 +94,43 @@ impl Builder {
         if matches!(pause, Pause::Done | Pause::Gone) {
             self.tasks.state(task).work = Work::default();
         }
+    }
+
+    /// `task` is stopped in its work, which goes on afterwards.
+    fn is_stopped(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex, pause: Pause) {
+        let state = &self.tasks.states[task.0 as usize];
+        let by_timer = self.arena.came_by_timer(state.chain);
+        let Some(version) = self.tasks.version(state.version) else {
+            return;
+        };
+        // A watch says more of it.
+        if !self.families.hit {
+            let how = match pause {
+                Pause::Traced => StopKind::Traced,
+                _ => StopKind::Signal,
+            };
+            self.evidence.saw_stop(Stopped {
+                cpu: Cpu(cpu),
+                time: Instant::from_ns(now_ns),
+                task: version.task_ref(),
+                how,
+                by: None,
+                signal: 0,
+                asleep: Asleep::No,
+            });
+        }
+        let work = &mut self.tasks.state(task).work;
+        work.inside = true;
+        work.stopped_asleep |= !by_timer && work.own_ns <= STOPPED_ASLEEP_NS_MAX;
+    }
+
+    /// Whether an activation that ends may have begun while its task was stopped in its sleep, so
+    /// long ago that it is late.
+    fn may_be_late_after_stop(&self, now_ns: i64, task: TaskIndex) -> bool {
+        let state = &self.tasks.states[task.0 as usize];
+        let begun = self.arena.get(state.chain);
+        let begun = begun.filter(|_| state.work.stopped_asleep && self.is_judged_to_its_end(state));
+        begun.is_some_and(|node| self.candidates.may_be_late(now_ns - node.origin_ns))
     }
 
     /// `task` is scheduled in; whether its activation goes on.

@@ -8,8 +8,10 @@ use super::build::{Builder, HardFrame, NESTING_MAX, VECTORS_MAX};
 use super::chain::{NewNode, NodeId};
 use super::tasks::{SoftFrame, VersionId};
 use super::timeline::{Mark, Occupant, Segment, What};
+use super::wake::By;
 use crate::StepKind;
 use event::vectors::{UNKNOWN_INTERRUPT, UNLISTED_FIRST};
+use kernel_state::Kernel;
 use kernel_state::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 
 /// How far a timer's clock may be from the trace's to count as the same. Other clocks differ by
@@ -43,6 +45,7 @@ pub(super) struct LeftHandler {
 impl Builder {
     pub(super) fn handler(
         &mut self,
+        kernel: &Kernel,
         handler: Handler,
         cpu: u32,
         now_ns: i64,
@@ -66,8 +69,9 @@ impl Builder {
             Handler::IrqExit { irq } => self.hard_exit(cpu, now_ns, event.i64(irq) as i32),
             Handler::VectorExit(number) => self.hard_exit(cpu, now_ns, number),
             Handler::SoftirqRaise { vec, context } => {
-                let hard = context.is_some_and(|context| context.is_hard(event));
-                self.raise(cpu, now_ns, event.u64(vec), hard);
+                let within = context.map(|context| context.within(event));
+                let by = By::of(kernel, cpu, within);
+                self.raise(cpu, now_ns, event.u64(vec), by);
             }
             Handler::SoftirqEntry { vec } => self.soft_entry(cpu, now_ns, event.u64(vec)),
             Handler::SoftirqExit { vec } => self.soft_exit(cpu, now_ns, event.u64(vec)),
@@ -149,10 +153,12 @@ impl Builder {
 
     /// The chain of what wakes somebody on the CPU now. Where the tracer says that a hard interrupt
     /// does, and recorded no event of it, the chain begins here: the task on the CPU has no part.
-    pub(super) fn context_of_waker(&mut self, cpu: u32, now_ns: i64, hard: bool) -> NodeId {
+    /// Nor has it where nothing tells whether it was interrupted.
+    pub(super) fn context_of_waker(&mut self, cpu: u32, now_ns: i64, by: By) -> NodeId {
         let state = &self.cpus[cpu as usize];
-        if !hard || !state.frames.is_empty() {
-            return match self.ends(cpu) {
+        if by != By::Hard || !state.frames.is_empty() {
+            let is_task = by == By::Task || self.is_handled(cpu);
+            return match self.ends(cpu) || !is_task {
                 true => NodeId::NONE,
                 false => self.context(cpu),
             };
@@ -185,7 +191,7 @@ impl Builder {
         Some(left.chain)
     }
 
-    fn raise(&mut self, cpu: u32, now_ns: i64, vector: u64, hard: bool) {
+    fn raise(&mut self, cpu: u32, now_ns: i64, vector: u64, by: By) {
         let Some(place) = vector_place(vector) else {
             return;
         };
@@ -199,7 +205,7 @@ impl Builder {
         if !self.cpu(cpu).raised[place].is_none() {
             return;
         }
-        let context = self.context_of_waker(cpu, now_ns, hard);
+        let context = self.context_of_waker(cpu, now_ns, by);
         let parent = self.arena.fresh(context, now_ns);
         let step = NewNode {
             time_ns: now_ns,

@@ -6,6 +6,7 @@ use trace::EventView;
 use super::build::Builder;
 use super::chain::{NewNode, NodeId};
 use super::tasks::{Belongs, Run, TaskIndex};
+use super::wake::By;
 use crate::StepKind;
 use kernel_state::bind::{CLONE_THREAD, Dump, Life};
 
@@ -169,10 +170,10 @@ impl Builder {
     }
 
     /// The task on the CPU, and no handler, woke somebody.
-    pub(super) fn note_woken(&mut self, cpu: u32, now_ns: i64, wakee: TaskIndex, hard: bool) {
+    pub(super) fn note_woken(&mut self, cpu: u32, now_ns: i64, wakee: TaskIndex, by: By) {
         let state = &self.cpus[cpu as usize];
         if let Some(waker) = state.current
-            && !hard
+            && by != By::Hard
             && state.frames.is_empty()
         {
             self.tasks.state(waker).woke = Some((wakee, now_ns));

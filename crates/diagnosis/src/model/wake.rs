@@ -2,7 +2,7 @@
 //! woken, the kernel's state says.
 
 use event::Prio;
-use kernel_state::bind::{TaskFields, WakeKind, WakeUp};
+use kernel_state::bind::{TaskFields, WakeKind, WakeUp, Within};
 use kernel_state::{Kernel, ProcId, Wakee};
 use trace::EventView;
 
@@ -10,6 +10,30 @@ use super::build::Builder;
 use super::chain::{NewNode, NodeId};
 use super::tasks::{At, MomentKind, Run, TaskIndex};
 use crate::StepKind;
+
+/// Who may have made a wake-up, or raised a softirq, where no handler was seen to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// The tracer says that a hard interrupt did.
+    Hard,
+    /// The task on the CPU: the tracer says so, or shows all that interrupts it.
+    Task,
+    /// That task or what interrupts it.
+    Anybody,
+}
+
+impl By {
+    /// Of what happens on a CPU now, `within` what the tracer says.
+    pub fn of(kernel: &Kernel, cpu: u32, within: Option<Within>) -> By {
+        match within {
+            Some(Within::Hard) => By::Hard,
+            Some(Within::Task) => By::Task,
+            Some(Within::Soft) => By::Anybody,
+            None if kernel.shows_waker(cpu) => By::Task,
+            None => By::Anybody,
+        }
+    }
+}
 
 impl Builder {
     /// A task that is woken, as the event tells it. One that runs may have another priority
@@ -51,24 +75,23 @@ impl Builder {
         let task = self.see_woken(kernel, at, id, &wake_up);
         let target = wake_up.target.unwrap_or(at.cpu);
         let woken = (task, kernel.wakee());
-        let hard = fields.in_hard_interrupt(event);
+        let by = By::of(kernel, at.cpu, fields.within(event));
         match kind {
-            WakeKind::Waking => self.wake(at.cpu, at.now_ns, woken, target, hard),
+            WakeKind::Waking => self.wake(at.cpu, at.now_ns, woken, target, by),
             WakeKind::Wakeup | WakeKind::WakeupNew => {
-                self.wakeup(at, woken, target, (hard, kind == WakeKind::WakeupNew));
+                self.wakeup(at, woken, target, (by, kind == WakeKind::WakeupNew));
             }
         }
     }
 
-    /// A wake-up from the context that runs on `cpu`; `hard`: the tracer says that an interrupt has
-    /// it.
+    /// A wake-up from the context that runs on `cpu`.
     fn wake(
         &mut self,
         cpu: u32,
         now_ns: i64,
         (task, wakee): (TaskIndex, Wakee),
         target: u32,
-        hard: bool,
+        by: By,
     ) {
         let state = self.tasks.state(task);
         if matches!(wakee, Wakee::Waited | Wakee::Preempted) {
@@ -92,8 +115,9 @@ impl Builder {
             .map_or(0, |version| version.tid.0);
         let context = match self.handler_of_thread(cpu, now_ns, version) {
             Some(chain) => chain,
-            None => self.context_of_waker(cpu, now_ns, hard),
+            None => self.context_of_waker(cpu, now_ns, by),
         };
+        let seems = self.seems_handed_on(cpu, by);
         let parent = self.arena.fresh(context, now_ns);
         let step = NewNode {
             time_ns: now_ns,
@@ -113,10 +137,11 @@ impl Builder {
         let chain = self.arena.add(parent, step);
         let chain = self.wait_since_block(task, parent, chain);
         let state = self.tasks.state(task);
+        state.work.seems_since_ns = seems.map(|origin_ns| origin_ns.max(state.blocked_ns));
         state.run = Run::Woken;
         state.woken_ns = now_ns;
         state.chain = chain;
-        self.note_woken(cpu, now_ns, task, hard);
+        self.note_woken(cpu, now_ns, task, by);
         self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
     }
 
@@ -126,7 +151,7 @@ impl Builder {
         at: At,
         (task, wakee): (TaskIndex, Wakee),
         target: u32,
-        (hard, new): (bool, bool),
+        (by, new): (By, bool),
     ) {
         if new {
             // A fork is nobody's deadline: the new task begins a chain of its own.
@@ -134,13 +159,30 @@ impl Builder {
             self.tasks.state(task).work.forked = true;
         }
         if new || !self.families.waking {
-            self.wake(at.cpu, at.now_ns, (task, wakee), target, hard);
+            self.wake(at.cpu, at.now_ns, (task, wakee), target, by);
         }
         if wakee == Wakee::Ran {
             // It never left the run queue: no activation begins.
             self.tasks.state(task).pending = NodeId::NONE;
         }
         self.log(task, at.now_ns, target, MomentKind::Wakeup);
+    }
+
+    /// Since when what is woken now were late, had the task on the CPU done it: nobody knows.
+    fn seems_handed_on(&self, cpu: u32, by: By) -> Option<i64> {
+        let unknown = by == By::Anybody && !self.is_handled(cpu) && !self.ends(cpu);
+        let chain = self.context(cpu);
+        let node = self.arena.get(chain).filter(|_| unknown);
+        node.map(|node| node.origin_ns)
+    }
+
+    /// Whether a handler is seen to have the CPU.
+    pub(super) fn is_handled(&self, cpu: u32) -> bool {
+        let state = &self.cpus[cpu as usize];
+        let task = state
+            .current
+            .map(|task| &self.tasks.states[task.0 as usize]);
+        !state.frames.is_empty() || task.is_some_and(|task| !task.softirqs.is_empty())
     }
 
     /// The chain of what runs on the CPU now. A fair task that does not only pass work on does work

@@ -15,6 +15,17 @@ pub struct Context {
     flags: FieldId,
 }
 
+/// What had the CPU at an event, as its flags say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// A hard interrupt or an NMI.
+    Hard,
+    /// A softirq.
+    Soft,
+    /// Neither: the task itself.
+    Task,
+}
+
 impl Context {
     /// Where events of a class have them.
     pub fn bind(class: &EventClass) -> Option<Context> {
@@ -25,6 +36,15 @@ impl Context {
     /// Whether a hard interrupt or an NMI had the CPU.
     pub fn is_hard(&self, event: &EventView<'_>) -> bool {
         event.u64(self.flags) & (HARD | NMI) != 0
+    }
+
+    /// What had the CPU.
+    pub fn within(&self, event: &EventView<'_>) -> Within {
+        match (self.is_hard(event), self.is_soft(event)) {
+            (true, _) => Within::Hard,
+            (false, true) => Within::Soft,
+            (false, false) => Within::Task,
+        }
     }
 
     /// Whether a softirq had the CPU, or a hard interrupt in one.

@@ -21,15 +21,15 @@ use trace::Trace;
 use crate::vectors::Unlisted;
 
 pub use calls::{Call, CallNames, ConnectFields, FileCall, FutexCommand, Operation};
-pub use context::Context;
+pub use context::{Context, Within};
 pub use devices::Device;
 pub use dump::Dump;
 pub use functions::Function;
 pub use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 pub use machine::{host_of, one_machine};
 pub use sched::{
-    CLONE_THREAD, ExecFields, Left, Life, Pause, PrioFields, Sched, SwitchFields, Switched,
-    TaskFields, WakeKind, WakeUp,
+    CLONE_THREAD, ExecFields, Left, Life, Pause, PrioFields, STOPPED_ASLEEP_NS_MAX, Sched,
+    SwitchFields, Switched, TaskFields, WakeKind, WakeUp,
 };
 
 /// An event class that is understood.

@@ -3,7 +3,7 @@
 use event::{EventClass, FieldId};
 use trace::{EventView, Trace};
 
-use super::Context;
+use super::{Context, Within};
 
 /// Who runs, wakes and moves.
 #[derive(Clone, Copy, Debug)]
@@ -161,10 +161,10 @@ impl TaskFields {
         }
     }
 
-    /// Whether the tracer says that a hard interrupt had the CPU.
+    /// What had the CPU, where the tracer says it.
     #[inline]
-    pub fn in_hard_interrupt(&self, event: &EventView<'_>) -> bool {
-        self.context.is_some_and(|context| context.is_hard(event))
+    pub fn within(&self, event: &EventView<'_>) -> Option<Within> {
+        self.context.map(|context| context.within(event))
     }
 
     /// The CPU that the event names.
@@ -193,11 +193,26 @@ pub enum Pause {
     /// It sleeps in the middle of its work, where no signal wakes it: on a lock of the kernel, a
     /// page, a device.
     Inside,
+    /// It is stopped by a signal, which is no sleep: its work goes on when it is continued.
+    Stopped,
+    /// The same for its tracer.
+    Traced,
     /// It has done its work and waits for the next.
     Done,
     /// It is gone, as its last work is done.
     Gone,
 }
+
+impl Pause {
+    /// Whether the task is kept from its work, and does not sleep.
+    pub fn is_stop(self) -> bool {
+        matches!(self, Pause::Stopped | Pause::Traced)
+    }
+}
+
+/// A task that is stopped so soon after it was woken may have been woken to be stopped, in its
+/// sleep.
+pub const STOPPED_ASLEEP_NS_MAX: i64 = 100_000;
 
 /// Fields of `sched_switch`.
 #[derive(Clone, Copy, Debug)]
@@ -259,12 +274,18 @@ impl Left {
     #[inline]
     pub fn pause(self) -> Pause {
         const TASK_UNINTERRUPTIBLE: i64 = 0x2;
+        const TASK_STOPPED: i64 = 0x4;
+        const TASK_TRACED: i64 = 0x8;
         if self.stays_runnable() {
             Pause::PutOff
         } else if self.ends() {
             Pause::Gone
         } else if self.0 & TASK_UNINTERRUPTIBLE != 0 {
             Pause::Inside
+        } else if self.0 & TASK_STOPPED != 0 {
+            Pause::Stopped
+        } else if self.0 & TASK_TRACED != 0 {
+            Pause::Traced
         } else {
             Pause::Done
         }

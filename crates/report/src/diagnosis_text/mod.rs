@@ -60,6 +60,20 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
             " How long {doubted} lasted is not known: switches are missing."
         );
     }
+    if basis.unknown_wakers > 0 {
+        let unknown = counted(basis.unknown_wakers, "activation");
+        let _ = write!(
+            text,
+            " {unknown} may be late: who woke them is not known, as what interrupts tasks was not recorded."
+        );
+    }
+    if basis.stopped_asleep > 0 {
+        let stopped = counted(basis.stopped_asleep, "activation");
+        let _ = write!(
+            text,
+            " {stopped} may be late: they were stopped, perhaps before they were due."
+        );
+    }
     if basis.holes > 0 {
         let places = kernel_state::places(basis.holes);
         let _ = write!(text, " What is missing in {places} is not judged.");

@@ -29,6 +29,16 @@ impl SyntheticTrace {
         self.switch(prev, UNINTERRUPTIBLE, next)
     }
 
+    /// `prev` leaves with this state of the kernel's, `next` is scheduled in.
+    pub fn leave(self, prev: Task, prev_state: i64, next: Task) -> Self {
+        self.switch(prev, prev_state, next)
+    }
+
+    /// Some timer's callback, which wakes nobody: the trace shows what interrupts tasks.
+    pub fn shows_timers(self) -> Self {
+        self.hrtimer_expire(0x5eed).hrtimer_done(0x5eed)
+    }
+
     /// `prev` leaves for good, `next` is scheduled in.
     pub fn end(self, prev: Task, next: Task) -> Self {
         self.switch(prev, ZOMBIE, next)

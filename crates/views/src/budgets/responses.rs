@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
 use kernel_state::{Change, Pause, ProcId};
 
 /// An activation that goes on.
@@ -102,9 +103,11 @@ impl Responses {
         if let Some(open) = self.open.get_mut(&process) {
             let ran_ns = open.since_ns.take().map(|since_ns| now_ns - since_ns);
             open.own_ns += ran_ns.unwrap_or(0);
+            // It may have been stopped in its sleep, and nobody knows when that was to end.
+            open.lossy |= pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
         }
         match pause {
-            Pause::PutOff | Pause::Inside => None,
+            Pause::PutOff | Pause::Inside | Pause::Stopped | Pause::Traced => None,
             Pause::Done | Pause::Gone => {
                 let ended = self.open.remove(&process);
                 let known = ended.map(|open| Ended::Known(open.response(process)));
