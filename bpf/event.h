@@ -214,7 +214,7 @@ struct rts_late {
 	rts_u64 began_ns; // when the target was scheduled in; 0: not yet
 	rts_u64 end_ns;
 	struct rts_task target;
-	struct rts_task culprit; // who left the CPU when it came
+	struct rts_task culprit; // who left the CPU when it came; itself: it was at work before
 	rts_u32 end_kind; // enum rts_end_kind
 	rts_u32 preemptions;
 };

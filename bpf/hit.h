@@ -155,6 +155,8 @@ static __always_inline void hit_held_back(struct task_state *state, struct task_
 		task_describe(&culprit, bpf_get_current_task_btf());
 	else
 		culprit = state->culprit;
+	if (state->busy)
+		culprit = target;
 	late_note(&state->chain, ending, &target, &culprit, end_kind);
 }
 

@@ -29,7 +29,7 @@ struct ending {
 	rts_u64 now_ns;
 };
 
-// `culprit`: who left the CPU for it.
+// `culprit`: who left the CPU for it; the target itself where it was still at work when it was due.
 static __always_inline void late_note(const struct chain *chain, const struct ending *ending,
 		const struct rts_task *target, const struct rts_task *culprit, rts_u32 end_kind)
 {

@@ -114,7 +114,8 @@ struct task_state {
 	rts_u8 arms;    // that timer was armed after its last sleep
 	rts_u8 resumed; // its activation goes on behind a sleep
 	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
-	rts_u8 padding[5];
+	rts_u8 busy;    // it was at its last work for most of the time from its origin to its switch-in
+	rts_u8 padding[4];
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told
 	rts_u64 reported_id; // of the hit that said that it still waits

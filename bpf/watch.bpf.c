@@ -310,6 +310,15 @@ static __always_inline bool is_kept_away(struct task_struct *prev, unsigned int 
 	return has_yielded(prev) || (bpf_core_field_exists(prev->throttled) && prev->throttled);
 }
 
+// Whether a target was due while it was still at work, and had the CPU, or waited for it, with that
+// for most of the time until now.
+static __always_inline bool was_busy(const struct task_state *state, rts_u64 now_ns)
+{
+	rts_u64 due_ns = state->chain.origin_ns;
+
+	return state->slept_ns > due_ns && 2 * (state->slept_ns - due_ns) >= now_ns - due_ns;
+}
+
 static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *next, struct task_struct *prev, rts_u64 now_ns)
 {
@@ -318,6 +327,7 @@ static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct t
 	if (!filter_target(state, next) && !state->was_target)
 		return;
 	throttle_end(state, next, now_ns);
+	state->busy = was_busy(state, now_ns);
 	if (config.end_kind == RTS_END_SWITCH_IN)
 		hit_switch_in(ctx, state, cpu, next, prev, now_ns);
 	else

@@ -16,7 +16,8 @@ pub struct LateOne {
     pub end: Instant,
     /// Whose it is.
     pub task: TaskRef,
-    /// Who left the CPU when the task came on it; the idle task has tid 0.
+    /// Who left the CPU when the task came on it; the idle task has tid 0. The task itself where it
+    /// was still at work when it was due.
     pub culprit: Option<TaskRef>,
     /// How often a task of its chain was preempted.
     pub preemptions: u32,
@@ -39,6 +40,9 @@ impl LateOne {
         match &self.culprit {
             _ if before < half && self.preemptions > 0 => "after it ran, put off in it".to_owned(),
             _ if before < half => "after it ran".to_owned(),
+            Some(culprit) if culprit.tid == self.task.tid => {
+                "before this work, it was still at the last".to_owned()
+            }
             Some(culprit) if !culprit.tid.is_idle() => {
                 format!("before it ran, {} had the CPU last", culprit.comm)
             }
@@ -75,6 +79,13 @@ mod tests {
         check(Some(10), 7, 2, "after it ran, put off in it");
         check(Some(9000), 7, 0, "before it ran, hog had the CPU last");
         check(Some(9000), 0, 0, "before it ran, the CPU was idle last");
+        // Its own timer expired while it was at work: the CPU was not idle until it slept.
+        check(
+            Some(9000),
+            5,
+            0,
+            "before this work, it was still at the last",
+        );
         check(None, 7, 0, "not told apart");
     }
 }
