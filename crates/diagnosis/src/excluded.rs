@@ -19,7 +19,7 @@ pub(crate) fn excluded(
     if !matches!(first.kind, TermKind::Hardirq { .. } | TermKind::Nmi) {
         answers.push(("why not an interrupt?", interrupts(late)));
     }
-    if !matches!(first.kind, TermKind::Throttled { .. } | TermKind::Quota) {
+    if !is_limit(&first.kind) {
         answers.push(("why not a limit or a quota?", limits(late)));
     }
     answers.push(("why not itself?", itself(late)));
@@ -72,9 +72,15 @@ fn interrupts(late: &LateActivation) -> String {
     format!("those that were recorded took {all} of it, softirqs among them")
 }
 
+fn is_limit(kind: &TermKind) -> bool {
+    matches!(
+        kind,
+        TermKind::Throttled { .. } | TermKind::RuntimeUsedUp { .. } | TermKind::Quota
+    )
+}
+
 fn limits(late: &LateActivation) -> String {
-    let of = |kind: &TermKind| matches!(kind, TermKind::Throttled { .. } | TermKind::Quota);
-    match time_of(late, of) {
+    match time_of(late, is_limit) {
         Duration::ZERO => "none was seen at work".to_owned(),
         limited => format!("that took {limited} of it"),
     }

@@ -36,6 +36,8 @@ pub(crate) enum Key {
     Throttled(Option<u32>),
     /// A deadline server ran this task.
     Served(u32),
+    /// This task, which waits, has used up the runtime of its own deadline.
+    RuntimeUsedUp(i32),
     /// The task of the chain was stopped: the index of the record.
     Stopped(usize),
     /// The slack that a timer has by its owner.
@@ -369,7 +371,7 @@ impl Namer<'_> {
 
     /// A task of a lower priority, or idle, has the CPU though a real-time task is runnable on it.
     fn lower_priority(&mut self, slice: &Slice, idle: bool) -> Key {
-        let Doing::Waiting { prio, since, .. } = self.phase.doing else {
+        let Doing::Waiting { tid, prio, since } = self.phase.doing else {
             return Key::Unexplained(Reason::Contradiction);
         };
         if self.model.has_edge(self.phase.begin_ns, slice.end_ns) {
@@ -387,6 +389,10 @@ impl Namer<'_> {
         self.passed_over |= picked;
         if self.changed_below(slice, idle) {
             return Key::Unexplained(Reason::PriorityChanged);
+        }
+        // No limit on others keeps a task of SCHED_DEADLINE off: its own does.
+        if self.passed_over && !lowered && prio.has_deadline() {
+            return Key::RuntimeUsedUp(tid);
         }
         let throttled = slice.occupant.is_throttled() && prio.is_real_time();
         if throttled || self.passed_over && !lowered {

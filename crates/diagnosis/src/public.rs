@@ -64,6 +64,12 @@ pub(crate) fn public(
             ran: task(id),
             served: true,
         },
+        Key::RuntimeUsedUp(tid) => {
+            let known = model.tasks.find(tid, 0);
+            let known = known.map(|known| model.tasks.states[known.0 as usize].version);
+            let task = known.and_then(|known| task(known.0));
+            task.map_or_else(unknown, |task| TermKind::RuntimeUsedUp { task })
+        }
         Key::Stopped(place) => {
             let stop = model.evidence.stopped.get(place);
             stop.map_or_else(unknown, |stop| TermKind::Stopped {

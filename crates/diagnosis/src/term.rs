@@ -168,6 +168,11 @@ pub enum TermKind {
         /// Whether the deadline server of fair tasks was seen to do so.
         served: bool,
     },
+    /// A task of SCHED_DEADLINE had used up its own runtime, and waited for its next period.
+    RuntimeUsedUp {
+        /// That task.
+        task: TaskRef,
+    },
     /// A task of the chain was stopped, traced or frozen.
     Stopped {
         /// What stopped it.
@@ -256,6 +261,7 @@ impl TermKind {
             TermKind::StopClass { .. } => "stop_class",
             TermKind::PreemptionOff { .. } => "preemption_off",
             TermKind::Throttled { .. } => "throttled",
+            TermKind::RuntimeUsedUp { .. } => "runtime_used_up",
             TermKind::Stopped { .. } => "stopped",
             TermKind::TimerSlack => "timer_slack",
             TermKind::ClockSet { .. } => "clock_set",
@@ -279,6 +285,7 @@ impl TermKind {
             | TermKind::Upstream { task }
             | TermKind::RunQueueWait { behind: task }
             | TermKind::StopClass { task }
+            | TermKind::RuntimeUsedUp { task }
             | TermKind::PreemptionOff { task, .. }
             | TermKind::LockWait { owner: task }
             | TermKind::PriorityInversion { behind: task, .. }
@@ -305,6 +312,7 @@ impl TermKind {
             | TermKind::Upstream { task }
             | TermKind::RunQueueWait { behind: task }
             | TermKind::StopClass { task }
+            | TermKind::RuntimeUsedUp { task }
             | TermKind::PreemptionOff { task, .. }
             | TermKind::LockWait { owner: task }
             | TermKind::PriorityInversion { behind: task, .. }
@@ -365,6 +373,7 @@ impl TermKind {
                 format!("the deadline server of fair tasks ran {who}")
             }
             TermKind::Throttled { ran: Some(_), .. } => format!("throttled while {who} ran"),
+            TermKind::RuntimeUsedUp { .. } => format!("deadline runtime of {who} used up"),
             TermKind::Stopped { how, signal, by } => {
                 let by = by.as_ref().map_or(String::new(), |_| format!(" by {who}"));
                 format!("{}{by}", stopped(*how, *signal))

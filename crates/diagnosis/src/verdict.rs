@@ -11,7 +11,7 @@ use crate::host;
 use crate::model::Model;
 use crate::signature;
 use crate::term::{Sum, TermKind, off_or_not, stopped};
-use event::evidence::{BlockedOn, Stack, StepKind};
+use event::evidence::{BlockedOn, Stack, StepKind, TaskRef};
 
 /// Causes that one sentence can hold.
 const CULPRITS_MAX: usize = 3;
@@ -80,6 +80,7 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
             | TermKind::Upstream { .. }
             | TermKind::LockWait { .. }
             | TermKind::PriorityInversion { .. }
+            | TermKind::RuntimeUsedUp { .. }
             | TermKind::ClockSet { .. }
             | TermKind::Stopped { .. }
             | TermKind::TimerSlack
@@ -362,6 +363,7 @@ fn what_happened(late: &LateActivation, waits: bool) -> String {
 fn is_own_work(late: &LateActivation) -> bool {
     let surely = own_run(late) - late.stolen_max;
     !is_in_time(late)
+        && !is_out_of_runtime(late)
         && late.ledger.grade <= Grade::Censored
         && surely.share_of(late.latency()) >= CARRYING_SHARE
 }
@@ -375,7 +377,18 @@ fn own_run(late: &LateActivation) -> Duration {
 
 /// Whether most of it is the task's own run: then no other can be blamed for it.
 fn is_own_doing(late: &LateActivation) -> bool {
-    own_run(late).share_of(late.latency()) >= CARRYING_SHARE
+    own_run(late).share_of(late.latency()) >= CARRYING_SHARE && !is_out_of_runtime(late)
+}
+
+/// Whether the task used up the runtime of its own deadline, which its own work did: that is one
+/// cause, whichever of the two took longer.
+fn is_out_of_runtime(late: &LateActivation) -> bool {
+    let mut terms = late.ledger.terms.iter();
+    terms.any(|term| {
+        let is_own = |task: &TaskRef| task.tid == late.task.tid;
+        let limit = matches!(&term.kind, TermKind::RuntimeUsedUp { task } if is_own(task));
+        limit && term.duration.share_of(late.latency()) >= FURTHER_SHARE_MIN
+    })
 }
 
 /// Nobody else's doing; what page faults took of it is not known.
@@ -427,7 +440,10 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
             }
         }
         TermKind::Throttled { served: true, .. } => {
-            format!("the deadline server of fair tasks ran {who}{there} in its place for")
+            format!(
+                "real-time tasks had used up their share of the CPU, and the deadline server of \
+                 fair tasks ran {who}{there} in its place for"
+            )
         }
         TermKind::Stopped { how, signal, by } => match by {
             Some(_) => format!("it was {} by {who} for", stopped(*how, *signal)),
@@ -438,6 +454,14 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
             format!("the clock of its timer was set by {by:#}, which made it late by")
         }
         TermKind::OwnCost => format!("rtscope's own work at a hit took{there}"),
+        TermKind::RuntimeUsedUp { .. } => format!(
+            "{who} had used up the runtime of its own SCHED_DEADLINE, and waited for its next \
+             period for"
+        ),
+        TermKind::Throttled { ran: Some(ran), .. } if !ran.prio.is_real_time() => format!(
+            "real-time tasks had used up their share of the CPU, and the kernel ran {who}{there} \
+             in its place (throttled) for"
+        ),
         TermKind::Throttled { ran: Some(_), .. } => {
             format!("the scheduler ran {who}{there} in its place (throttled) for")
         }

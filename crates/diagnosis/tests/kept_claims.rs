@@ -62,7 +62,7 @@ fn check(trace: SyntheticTrace, conclusive: bool, says: &str) {
     assert_eq!(verdict.conclusive, conclusive, "{sentence}");
 }
 
-const LIMITED: &str = "the scheduler ran compile (tid 300, nice 0) in its place (throttled";
+const LIMITED: &str = "the kernel ran compile (tid 300, nice 0) in its place (throttled";
 const UNKNOWN: &str = "user code of a lower priority ran on, nothing says why";
 
 #[test]

@@ -115,6 +115,12 @@ impl Prio {
         self.0 < MAX_RT_PRIO - 1
     }
 
+    /// Whether the task has a deadline, and with it a runtime of its own. Threads of the stop class
+    /// have this priority too on some kernels.
+    pub fn has_deadline(self) -> bool {
+        self.0 < 0
+    }
+
     /// Whether a task of this priority goes before one of `other`.
     pub fn beats(self, other: Prio) -> bool {
         self.0 < other.0

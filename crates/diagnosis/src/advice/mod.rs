@@ -2,6 +2,7 @@
 //! offered where the evidence shows that it would have prevented this miss, and where the machine
 //! takes it.
 
+mod limits;
 mod machine;
 mod own_work;
 mod tasks;
@@ -31,7 +32,7 @@ const THRESHOLD_DIGITS: u32 = 3;
 
 /// All rules; within one culprit, the most effective and the safest first: moving one task harms
 /// nobody else, a higher priority may.
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 25] = [
     ("move-interrupt-thread", tasks::move_interrupt_thread),
     ("move-task", tasks::move_task),
     ("leave-deadline", tasks::leave_deadline),
@@ -52,6 +53,8 @@ const RULES: [Rule; 23] = [
     ("move-task-that-blocks", tasks::move_section),
     ("full-preemption", machine::full_preemption),
     ("limit-idle-states", machine::limit_idle_states),
+    ("raise-runtime", limits::raise_runtime),
+    ("leave-share", limits::leave_share),
     ("lift-throttling", machine::lift_throttling),
     ("pin-virtual-cpus", machine::pin_virtual_cpus),
     ("isolate-cpu", machine::isolate_cpu),

@@ -1,0 +1,138 @@
+//! Claims about the kernel's limits on real-time tasks: the runtime of a task's own deadline, and
+//! the share that real-time tasks leave to fair ones.
+
+mod ledger;
+
+use diagnosis::{Diagnosis, Query, TaskFilter, Until, diagnose};
+use event::Tid;
+use ledger::{FAIR, FAIR_TOO, HOG, VICTIM};
+use testkit::{SyntheticTrace, Task};
+
+const OWNER: Task = Task {
+    tid: 100,
+    comm: "control",
+    prio: -1,
+};
+
+fn asked(trace: SyntheticTrace, tid: i32) -> Diagnosis {
+    let query = Query {
+        tasks: TaskFilter::from(Tid(tid)),
+        until: Until::Block,
+        ..Query::default()
+    };
+    diagnose(&trace.build(), &query).expect("the trace can be diagnosed")
+}
+
+/// The task with a deadline works since 1010 µs.
+fn works() -> SyntheticTrace {
+    let trace = SyntheticTrace::new().at(10).block(OWNER, Task::IDLE);
+    let trace = trace.at(1_000).timer_irq().wake(OWNER);
+    trace.after(1).timer_irq_end().at(1_010).run(OWNER)
+}
+
+/// It works for `first_us`, is put off until 11 ms while `instead` has the CPU, and works on.
+fn overruns(first_us: i64, instead: &[Task], second_us: i64) -> SyntheticTrace {
+    let mut trace = works().after(first_us).preempt(OWNER, instead[0]);
+    for pair in instead.windows(2) {
+        trace = trace.after(1_000).block(pair[0], pair[1]);
+    }
+    let last = instead[instead.len() - 1];
+    let trace = trace.at(11_010).preempt(last, OWNER);
+    trace.after(second_us).block(OWNER, Task::IDLE)
+}
+
+/// One cause, conclusive, with advice on its runtime.
+#[track_caller]
+fn check(trace: SyntheticTrace, runtime_ns: i64) {
+    let found = asked(trace, OWNER.tid);
+    let verdict = found.verdict().expect("a verdict");
+    let sentence = &verdict.sentence;
+    assert!(verdict.conclusive, "{sentence}");
+    assert!(
+        sentence.contains("had used up the runtime of its own"),
+        "{sentence}"
+    );
+    assert!(!sentence.contains("compile"), "{sentence}");
+    assert_eq!(found.groups[0].signature, "runtime_used_up:control");
+    let advice = &verdict.advice[0];
+    assert_eq!(advice.rule, "raise-runtime");
+    let runtime = format!("chrt -d -T {runtime_ns} ");
+    assert!(advice.command.contains(&runtime), "{}", advice.command);
+}
+
+#[test]
+fn a_task_that_overruns_its_own_runtime_accuses_nobody_who_ran_meanwhile() {
+    check(overruns(4_000, &[FAIR, FAIR_TOO], 2_000), 7_200_000);
+    // A real-time task goes ahead of it then, too.
+    check(overruns(4_000, &[HOG, FAIR], 2_000), 7_200_000);
+    check(overruns(4_000, &[Task::IDLE], 2_000), 7_200_000);
+    // Its own work is most of it.
+    check(overruns(7_000, &[FAIR], 2_000), 10_800_000);
+}
+
+#[test]
+fn another_task_with_a_deadline_may_run_ahead_of_one() {
+    let other = Task {
+        tid: 101,
+        comm: "earlier",
+        prio: -1,
+    };
+    let trace = works().after(1_000).preempt(OWNER, other).after(8_000);
+    let trace = trace
+        .block(other, OWNER)
+        .after(500)
+        .block(OWNER, Task::IDLE);
+    let found = asked(trace, OWNER.tid);
+    let sentence = &found.verdict().expect("a verdict").sentence;
+    assert!(sentence.contains("ran ahead of it"), "{sentence}");
+}
+
+/// The hog has the CPU since 100 ms and is put off at 1060 ms for a fair task, for 40 ms; the
+/// victim is woken 10 ms before.
+fn limited(hog: Task) -> SyntheticTrace {
+    let trace = SyntheticTrace::new().environment("rtscope_debugfs", "refused");
+    let trace = trace.at(10).block(VICTIM, Task::IDLE);
+    let trace = trace.at(100_000).run(hog).at(1_050_000).timer_irq();
+    let trace = trace.wake(VICTIM).after(1).timer_irq_end();
+    let trace = match hog.prio < VICTIM.prio {
+        true => trace.at(1_060_000).preempt(hog, FAIR),
+        false => trace
+            .after(5)
+            .preempt(hog, VICTIM)
+            .at(1_060_000)
+            .preempt(VICTIM, FAIR),
+    };
+    let trace = trace.at(1_100_000).preempt(FAIR, VICTIM);
+    trace.after(100).block(VICTIM, Task::IDLE)
+}
+
+#[test]
+fn who_used_up_the_share_of_fair_tasks_is_named_and_told_to_leave_it() {
+    for hog in [HOG, Task::rt(200, "burner", 40)] {
+        let found = asked(limited(hog), VICTIM.tid);
+        let verdict = found.verdict().expect("a verdict");
+        let sentence = &verdict.sentence;
+        let says = "real-time tasks had used up their share of the CPU, and the kernel ran compile";
+        assert!(sentence.contains(says), "{sentence}");
+        let mut given = verdict.advice.iter();
+        let given = given.find(|advice| advice.rule == "leave-share");
+        let given = given.expect("there is advice");
+        assert_eq!(given.command, "chrt -o -p 0 200");
+        assert!(
+            given.because.contains("of the second before"),
+            "{}",
+            given.because
+        );
+    }
+    // The victim itself is told nothing of the kind.
+    let trace = SyntheticTrace::new().at(10).block(VICTIM, Task::IDLE);
+    let trace = trace.at(100_000).timer_irq().wake(VICTIM).after(1);
+    let trace = trace.timer_irq_end().after(5).run(VICTIM).at(1_050_000);
+    let trace = trace
+        .preempt(VICTIM, FAIR)
+        .at(1_100_000)
+        .preempt(FAIR, VICTIM);
+    let found = asked(trace.after(10).block(VICTIM, Task::IDLE), VICTIM.tid);
+    let given = &found.verdict().expect("a verdict").advice;
+    assert!(given.iter().all(|advice| advice.rule != "leave-share"));
+}
