@@ -64,12 +64,7 @@ pub(crate) fn public(
             ran: task(id),
             served: true,
         },
-        Key::RuntimeUsedUp(tid) => {
-            let known = model.tasks.find(tid, 0);
-            let known = known.map(|known| model.tasks.states[known.0 as usize].version);
-            let task = known.and_then(|known| task(known.0));
-            task.map_or_else(unknown, |task| TermKind::RuntimeUsedUp { task })
-        }
+        Key::RuntimeUsedUp(tid) => runtime_used_up(model, tid),
         Key::Stopped(place) => {
             let stop = model.evidence.stopped.get(place);
             stop.map_or_else(unknown, |stop| TermKind::Stopped {
@@ -85,6 +80,16 @@ pub(crate) fn public(
         },
         other => of_nobody(other),
     }
+}
+
+/// A task of SCHED_DEADLINE, as it is called last, has used up its runtime.
+fn runtime_used_up(model: &Model, tid: i32) -> TermKind {
+    let known = model.tasks.find(tid, 0);
+    let known = known.map(|known| model.tasks.states[known.0 as usize].version);
+    let task = known.and_then(|known| model.tasks.version(known));
+    task.map_or_else(unknown, |task| TermKind::RuntimeUsedUp {
+        task: task.task_ref(),
+    })
 }
 
 /// The public name of what names no task.

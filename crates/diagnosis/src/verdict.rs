@@ -402,6 +402,33 @@ fn own_doing(late: &LateActivation) -> String {
     format!("it ran itself for {} ({share:.1} %){faults}", own_run(late))
 }
 
+/// What a limit on real-time tasks did to one of them.
+fn limited(kind: &TermKind, who: &str, cpu: Cpu, there: &str) -> String {
+    match kind {
+        TermKind::Throttled { served: true, .. } => {
+            format!(
+                "real-time tasks had used up their share of the CPU, and the deadline server of \
+                 fair tasks ran {who}{there} in its place for"
+            )
+        }
+        TermKind::RuntimeUsedUp { .. } => format!(
+            "{who} had used up the runtime of its own SCHED_DEADLINE, and waited for its next \
+             period for"
+        ),
+        TermKind::Throttled { ran: Some(ran), .. } if !ran.prio.is_real_time() => format!(
+            "real-time tasks had used up their share of the CPU, and the kernel ran {who}{there} \
+             in its place (throttled) for"
+        ),
+        TermKind::Throttled { ran: Some(_), .. } => {
+            format!("the scheduler ran {who}{there} in its place (throttled) for")
+        }
+        TermKind::Throttled { ran: None, .. } => {
+            format!("the scheduler left {cpu} idle (throttled) for")
+        }
+        other => format!("{other} took {cpu} for"),
+    }
+}
+
 /// What one culprit did; its CPU only where it is not `here`.
 fn clause(culprit: &Culprit, here: Cpu) -> String {
     let Culprit {
@@ -439,12 +466,6 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
                 None => format!("{who}, of a lower priority, kept {cpu} ({how}) for"),
             }
         }
-        TermKind::Throttled { served: true, .. } => {
-            format!(
-                "real-time tasks had used up their share of the CPU, and the deadline server of \
-                 fair tasks ran {who}{there} in its place for"
-            )
-        }
         TermKind::Stopped { how, signal, by } => match by {
             Some(_) => format!("it was {} by {who} for", stopped(*how, *signal)),
             None => format!("it was {} for", stopped(*how, *signal)),
@@ -454,19 +475,8 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
             format!("the clock of its timer was set by {by:#}, which made it late by")
         }
         TermKind::OwnCost => format!("rtscope's own work at a hit took{there}"),
-        TermKind::RuntimeUsedUp { .. } => format!(
-            "{who} had used up the runtime of its own SCHED_DEADLINE, and waited for its next \
-             period for"
-        ),
-        TermKind::Throttled { ran: Some(ran), .. } if !ran.prio.is_real_time() => format!(
-            "real-time tasks had used up their share of the CPU, and the kernel ran {who}{there} \
-             in its place (throttled) for"
-        ),
-        TermKind::Throttled { ran: Some(_), .. } => {
-            format!("the scheduler ran {who}{there} in its place (throttled) for")
-        }
-        TermKind::Throttled { ran: None, .. } => {
-            format!("the scheduler left {cpu} idle (throttled) for")
+        TermKind::Throttled { .. } | TermKind::RuntimeUsedUp { .. } => {
+            limited(kind, &who, *cpu, &there)
         }
         TermKind::LockWait { .. } => format!("{who} held a lock that it waited for, for"),
         TermKind::PriorityInversion { owner, .. } => {

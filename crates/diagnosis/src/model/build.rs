@@ -206,9 +206,7 @@ impl Builder {
             Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(call) => {
                 kernel.note_call(cpu, call);
-                if let Call::Entry { .. } = call {
-                    self.system_call(cpu, time_ns);
-                }
+                self.system_call(call, cpu, time_ns);
             }
             Known::Evidence(kind) => {
                 self.evidence.add(kind, Cpu(cpu), event, classes);
@@ -269,8 +267,8 @@ impl Builder {
     }
 
     /// Until here the task on the CPU ran code of its own.
-    fn system_call(&mut self, cpu: u32, time_ns: i64) {
-        if let Some(task) = self.cpu(cpu).current {
+    fn system_call(&mut self, call: Call, cpu: u32, time_ns: i64) {
+        if let (Call::Entry { .. }, Some(task)) = (call, self.cpu(cpu).current) {
             self.runs_program(cpu, time_ns, task);
             let version = self.tasks.state(task).version;
             self.logged += 1;

@@ -17,7 +17,7 @@ pub struct LateOne {
     /// Whose it is.
     pub task: TaskRef,
     /// Who left the CPU when the task came on it; the idle task has tid 0. The task itself where it
-    /// was still at work when it was due.
+    /// was still at work when it was due; none where it has not left the CPU since.
     pub culprit: Option<TaskRef>,
     /// How often a task of its chain was preempted.
     pub preemptions: u32,
@@ -37,16 +37,16 @@ impl LateOne {
         };
         let before = began - self.origin;
         let half = Duration::from_ns(self.latency().as_ns() / 2);
+        let at_work = || "before this work, it was still at the last".to_owned();
         match &self.culprit {
             _ if before < half && self.preemptions > 0 => "after it ran, put off in it".to_owned(),
             _ if before < half => "after it ran".to_owned(),
-            Some(culprit) if culprit.tid == self.task.tid => {
-                "before this work, it was still at the last".to_owned()
-            }
+            Some(culprit) if culprit.tid == self.task.tid => at_work(),
             Some(culprit) if !culprit.tid.is_idle() => {
                 format!("before it ran, {} had the CPU last", culprit.comm)
             }
-            _ => "before it ran, the CPU was idle last".to_owned(),
+            Some(_) => "before it ran, the CPU was idle last".to_owned(),
+            None => at_work(),
         }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
                 began: began_us.map(|us| Instant::from_ns(us * 1000)),
                 end: Instant::from_ns(10_000_000),
                 task: task(5, "loop"),
-                culprit: Some(task(culprit, "hog")),
+                culprit: (culprit >= 0).then(|| task(culprit, "hog")),
                 preemptions,
             };
             assert_eq!(late.seen(), expect);
@@ -83,6 +83,13 @@ mod tests {
         check(
             Some(9000),
             5,
+            0,
+            "before this work, it was still at the last",
+        );
+        // It was woken on its way to sleep, and did not leave the CPU.
+        check(
+            Some(9000),
+            -1,
             0,
             "before this work, it was still at the last",
         );
