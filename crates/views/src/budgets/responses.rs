@@ -57,7 +57,10 @@ impl Responses {
                 // It was scheduled in unseen, too.
                 let slept = self.asleep.remove(&prev);
                 match pause {
-                    Pause::Done | Pause::Inside => self.asleep.insert(prev),
+                    // Who is stopped is woken, too, to go on.
+                    Pause::Done | Pause::Inside | Pause::Stopped | Pause::Traced => {
+                        self.asleep.insert(prev)
+                    }
                     Pause::Gone => self.gone.insert(prev),
                     Pause::PutOff => false,
                 };
