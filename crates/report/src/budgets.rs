@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use views::{BudgetFinding, Checked, Judgement, Subject};
+use views::{BudgetFinding, Checked, Judgement, SleepsInside, Subject};
 
 use crate::count::counted;
 use crate::xml::escaped;
@@ -53,6 +53,21 @@ fn reason(finding: &BudgetFinding) -> String {
             ", {} not judged: begun before the trace",
             finding.unseen
         );
+    }
+    if let Some(inside) = &finding.inside {
+        let _ = write!(
+            text,
+            ", slept {} times between releases by a timer, woken by others: if inside the work, \
+             worst {} at {}, {} over",
+            inside.sleeps,
+            inside.worst.duration(),
+            inside.worst.begin,
+            inside.over
+        );
+    }
+    let is_judged = matches!(finding.budget.subject, Subject::Response(_));
+    if is_judged && finding.inside.is_none() {
+        text.push_str("; a sleep for a program's lock, semaphore or answer ends the work, too");
     }
     if let Subject::WakeUp(_) = finding.budget.subject {
         text.push_str("; work after the wake-up not judged");
@@ -125,6 +140,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "unseen": finding.unseen,
             "threads": finding.threads,
             "within": finding.within,
+            "sleeps_inside": finding.inside.as_ref().map(inside_json),
             "worst_ns": finding.worst.map(|worst| worst.duration().as_ns()),
             "worst_begin_ns": finding.worst.map(|worst| worst.begin.as_ns()),
         })
@@ -137,6 +153,16 @@ pub fn budgets_json(checked: &Checked) -> Value {
         "events": checked.events,
         "lost_events": checked.lost,
         "holes": checked.holes,
+    })
+}
+
+fn inside_json(inside: &SleepsInside) -> Value {
+    json!({
+        "cycles": inside.cycles,
+        "sleeps": inside.sleeps,
+        "over": inside.over,
+        "worst_ns": inside.worst.duration().as_ns(),
+        "worst_begin_ns": inside.worst.begin.as_ns(),
     })
 }
 

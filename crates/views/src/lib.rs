@@ -9,4 +9,6 @@ mod hosts;
 pub mod periods;
 pub mod reports;
 
-pub use budgets::{Budget, BudgetFinding, Checked, Judgement, Rules, Subject, check_budgets};
+pub use budgets::{
+    Budget, BudgetFinding, Checked, Judgement, Rules, SleepsInside, Subject, check_budgets,
+};

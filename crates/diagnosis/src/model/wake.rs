@@ -51,6 +51,9 @@ impl Builder {
         let task = self.see_woken(kernel, at, id, &wake_up);
         let target = wake_up.target.unwrap_or(at.cpu);
         let woken = (task, kernel.wakee());
+        let events = (kind, self.families.waking);
+        self.cycles
+            .wake(events, woken.1, task.0, (at.cpu, at.now_ns));
         let hard = fields.in_hard_interrupt(event);
         match kind {
             WakeKind::Waking => self.wake(at.cpu, at.now_ns, woken, target, hard),

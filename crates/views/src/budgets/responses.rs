@@ -1,6 +1,6 @@
 //! Activations of threads from their wake-up to the end of their work, for budgets of both.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kernel_state::{Change, Pause, ProcId};
 
@@ -12,8 +12,12 @@ struct Open {
     own_ns: i64,
     /// Since when it runs.
     since_ns: Option<i64>,
-    /// Events were lost in it.
+    /// Nobody knows how long it lasted: events were lost in it, or it ended unseen.
     lossy: bool,
+    /// Nobody knows for how long its thread ran.
+    own_lossy: bool,
+    /// It began with the making of its thread, which is nobody's deadline.
+    made: bool,
 }
 
 /// One that is over, or that the trace's end leaves open.
@@ -23,6 +27,7 @@ pub(super) struct Response {
     pub woken_ns: i64,
     pub own_ns: i64,
     pub lossy: bool,
+    pub own_lossy: bool,
 }
 
 /// What became of a thread's activation.
@@ -38,9 +43,22 @@ pub(super) enum Ended {
 #[derive(Debug, Default)]
 pub(super) struct Responses {
     open: HashMap<ProcId, Open>,
+    /// Threads that were just made and have not run yet.
+    made: HashSet<ProcId>,
 }
 
 impl Responses {
+    /// A thread was made: its start-up is no work, and is judged to its switch-in.
+    pub fn made(&mut self, process: ProcId) {
+        self.open.remove(&process);
+        self.made.insert(process);
+    }
+
+    /// Whether a thread has just been made and has not run yet.
+    pub fn is_made(&self, process: ProcId) -> bool {
+        self.made.contains(&process)
+    }
+
     /// Takes a change at `now_ns`; an activation that it ended.
     pub fn change(&mut self, now_ns: i64, change: &Change<'_>) -> Option<Ended> {
         match *change {
@@ -50,11 +68,16 @@ impl Responses {
                 at_ns,
                 woken_ns,
                 lossy,
+                within_ns,
                 ..
-            } => self.comes(process, at_ns, woken_ns, lossy),
-            Change::Unknown { process, .. } => {
+            } => {
+                // Where only the switch was not recorded, its wake-up and its end are known.
+                let lossy = (lossy && within_ns.is_none(), lossy);
+                self.comes(process, at_ns, woken_ns, lossy);
+            }
+            Change::Unknown { process, .. } | Change::RanUnseen { process } => {
                 if let Some(open) = self.open.get_mut(&process) {
-                    open.lossy = true;
+                    (open.lossy, open.own_lossy) = (true, true);
                 }
             }
             _ => {}
@@ -71,6 +94,9 @@ impl Responses {
             Pause::PutOff | Pause::Inside => None,
             Pause::Done | Pause::Gone => {
                 let ended = self.open.remove(&process);
+                if ended.is_some_and(|open| open.made) {
+                    return None;
+                }
                 let known = ended.map(|open| Ended::Known(open.response(process)));
                 // The end of a thread whose begin was not seen is no end of work.
                 known.or((pause == Pause::Done).then_some(Ended::Unseen(process)))
@@ -78,12 +104,21 @@ impl Responses {
         }
     }
 
-    fn comes(&mut self, process: ProcId, at_ns: i64, woken_ns: Option<i64>, lossy: bool) {
+    fn comes(
+        &mut self,
+        process: ProcId,
+        at_ns: i64,
+        woken_ns: Option<i64>,
+        (lossy, own_lossy): (bool, bool),
+    ) {
+        let made = self.made.remove(&process);
         let begun = woken_ns.map(|woken_ns| Open {
             woken_ns,
             own_ns: 0,
             since_ns: None,
             lossy: false,
+            own_lossy: false,
+            made,
         });
         // A wake-up inside its work is not its begin.
         let open = match begun {
@@ -94,12 +129,14 @@ impl Responses {
             },
         };
         open.lossy |= lossy;
+        open.own_lossy |= own_lossy;
         open.since_ns = Some(at_ns);
     }
 
     /// Those that are under way at `now_ns`.
     pub fn under_way(&self, now_ns: i64) -> impl Iterator<Item = Response> {
-        self.open.iter().map(move |(process, open)| {
+        let begun = self.open.iter().filter(|(_, open)| !open.made);
+        begun.map(move |(process, open)| {
             let mut open = *open;
             open.own_ns += open.since_ns.map_or(0, |since_ns| now_ns - since_ns);
             open.response(*process)
@@ -114,6 +151,7 @@ impl Open {
             woken_ns: self.woken_ns,
             own_ns: self.own_ns,
             lossy: self.lossy,
+            own_lossy: self.own_lossy,
         }
     }
 }
