@@ -18,13 +18,13 @@ pub fn budgets_text(checked: &Checked) -> String {
             Judgement::Inconclusive(_) => "inconclusive",
         };
         let _ = writeln!(out, "{what:<13}{}", finding.budget.text);
-        let _ = writeln!(out, "{:<13}{}", "", reason(finding));
+        let _ = writeln!(out, "{:<13}{}", "", reason(finding, checked.holes));
     }
     let _ = writeln!(out, "{}", basis(checked));
     out
 }
 
-fn reason(finding: &BudgetFinding) -> String {
+fn reason(finding: &BudgetFinding, holes: u64) -> String {
     let mut text = match &finding.judgement {
         Judgement::Inconclusive(why) => format!("{why}; "),
         _ => String::new(),
@@ -45,7 +45,12 @@ fn reason(finding: &BudgetFinding) -> String {
         );
     }
     if finding.unsure > 0 {
-        let _ = write!(text, ", {} not counted for losses in them", finding.unsure);
+        // Where no event is lost, the kernel did not record how somebody came or went.
+        let why = match holes {
+            0 => ": switches are missing",
+            _ => " for losses in them",
+        };
+        let _ = write!(text, ", {} not counted{why}", finding.unsure);
     }
     if finding.unseen > 0 {
         let _ = write!(
@@ -183,7 +188,10 @@ pub fn budgets_junit(checked: &Checked, name: &str) -> String {
          failures=\"{failures}\" errors=\"{errors}\">\n"
     );
     for finding in &checked.findings {
-        let (budget, reason) = (escaped(&finding.budget.text), escaped(reason(finding)));
+        let (budget, reason) = (
+            escaped(&finding.budget.text),
+            escaped(reason(finding, checked.holes)),
+        );
         let _ = write!(out, "  <testcase classname=\"{name}\" name=\"{budget}\">");
         let _ = match finding.judgement {
             Judgement::Held => write!(out, "<system-out>{reason}</system-out>"),

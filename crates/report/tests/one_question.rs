@@ -231,3 +231,21 @@ fn the_start_up_of_a_thread_is_no_cycle_of_it() {
     // The window ends in its start-up.
     check_window(trace(LOOP), from_to(0, 8_000), (1, 0, None));
 }
+
+#[test]
+fn an_activation_of_which_only_the_switch_in_was_not_recorded_is_as_long_as_it_was() {
+    let trace = |begin_us: i64, end_us: i64| {
+        let trace = SyntheticTrace::new().at(10).block(LOOP, HELPER);
+        let trace = trace.at(begin_us).timer_irq().wake(LOOP).after(1);
+        // The tracer says who has the CPU, and no event says since when.
+        let trace = trace.timer_irq_end().at(end_us - 5);
+        let current = [("tid", event::Value::Signed(LOOP.tid.into()))];
+        let trace = trace.event("rtscope_current", &current).at(end_us);
+        trace.block(LOOP, HELPER)
+    };
+    check_window(trace(1000, 1070), TimeRange::ALL, (1, 0, None));
+    check_window(trace(1000, 5000), TimeRange::ALL, (1, 1, Some(4000)));
+    // Its wake-up was not seen either: neither knows how long it was.
+    let unseen = trace(1000, 1070).lost(900, 1050);
+    check_window(unseen, TimeRange::ALL, (0, 0, None));
+}

@@ -231,7 +231,7 @@ impl Tally {
             && may_be_over * MILLION > all * u128::from(budget.over_ppm)
         {
             return inconclusive(format!(
-                "it also slept inside {over_inside} longer cycles of its timer, woken by others"
+                "{over_inside} more may have been over: it slept in them, woken by others"
             ));
         }
         if holes > 0 {
