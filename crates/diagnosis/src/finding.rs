@@ -5,6 +5,7 @@ use event::{Cpu, Duration, Instant, Tid, TimeRange};
 use crate::query::Until;
 use crate::term::{Sum, Term, TermKind, sums};
 use event::evidence::{Hit, Stack, Step, StepKind, TaskRef};
+use kernel_state::Inside;
 
 /// What a number rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -320,12 +321,68 @@ pub struct Basis {
     /// Activations of the tasks asked for that may be late: their task was stopped, perhaps in its
     /// sleep, and nobody knows when that was to end.
     pub stopped_asleep: u64,
+    /// What cannot be told from the end of the work: the longest first.
+    pub inside: Vec<SleepsInside>,
     /// Activations that are late, too, and shorter than all that were looked at.
     pub left_out: u64,
     /// First and last event; none in an empty trace.
     pub window: Option<TimeRange>,
     /// The part of it in which activations were looked for.
     pub judged_in: Option<TimeRange>,
+}
+
+/// A task that its own timer wakes steadily slept in between for what others did: where such a
+/// sleep is inside of its work, that took longer than any of its activations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SleepsInside {
+    /// The task.
+    pub task: TaskRef,
+    /// Cycles in which it did.
+    pub cycles: u64,
+    /// How often it did.
+    pub sleeps: u64,
+    /// The longest of these cycles: from its timer to the end of the last work before the next.
+    pub worst: TimeRange,
+    /// How many of them are longer than what was asked for as late.
+    pub over: u64,
+}
+
+impl SleepsInside {
+    pub(crate) fn new(task: TaskRef, found: &Inside) -> SleepsInside {
+        let (begin_ns, end_ns) = found.worst_ns;
+        SleepsInside {
+            task,
+            cycles: found.cycles,
+            sleeps: found.sleeps,
+            worst: TimeRange {
+                begin: Instant::from_ns(begin_ns),
+                end: Instant::from_ns(end_ns),
+            },
+            over: found.over.first().copied().unwrap_or(0),
+        }
+    }
+}
+
+impl std::fmt::Display for SleepsInside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let times = |count: u64| match count {
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        };
+        let SleepsInside { task, worst, .. } = self;
+        write!(
+            f,
+            "{task} also slept {} between releases by its timer, woken by others; if that is \
+             inside its work, the worst took {} from {}",
+            times(self.sleeps),
+            worst.duration(),
+            worst.begin
+        )?;
+        match self.over {
+            0 => Ok(()),
+            over => write!(f, ", and {over} were late"),
+        }
+    }
 }
 
 /// The answer to a [`Query`](crate::Query).

@@ -1,12 +1,12 @@
 //! What to say beside an answer: what it rests on, and what nobody could see.
 
-use event::TimeRange;
+use event::{Duration, TimeRange};
 use kernel_state::bind::Families;
 use kernel_state::places;
 use trace::TraceInfo;
 
 use crate::diagnose::is_virtual;
-use crate::finding::{Basis, Grade, LateActivation, Warning};
+use crate::finding::{Basis, Grade, LateActivation, SleepsInside, Warning};
 use crate::model::Model;
 
 /// What the answer about `activations` rests on, and what it lacks.
@@ -37,6 +37,10 @@ pub(crate) fn warnings(
     // Where nothing is late, the answer itself says so.
     if !activations.is_empty() {
         warnings.extend(of_others(basis, info));
+    }
+    let longest = activations.iter().map(LateActivation::latency).max();
+    if let Some(longest) = longest {
+        warnings.extend(of_sleeps(basis, longest));
     }
     let censored = activations
         .iter()
@@ -122,6 +126,18 @@ fn of_others(basis: &Basis, info: &TraceInfo) -> Vec<Warning> {
     warnings
 }
 
+/// Sleeps that may be inside the work: where that would make it late, or the longest.
+fn of_sleeps(basis: &Basis, longest: Duration) -> Vec<Warning> {
+    let matters = |found: &&SleepsInside| match basis.threshold {
+        Some(_) => found.over > 0,
+        None => found.worst.duration() > longest,
+    };
+    let those = basis.inside.iter().filter(matters);
+    let what =
+        those.map(|found| warning(found.to_string(), "rtscope watch sees what it sleeps for"));
+    what.collect()
+}
+
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -200,11 +216,11 @@ fn missing_families(families: &Families) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use event::{Duration, Tid, Value};
+    use event::{Tid, Value};
     use kernel_state::TaskFilter;
     use testkit::{SyntheticTrace, Task};
 
-    use super::{Basis, of_losses};
+    use super::{Basis, Duration, of_losses};
     use crate::diagnose::diagnose;
     use crate::query::{Query, Until};
 

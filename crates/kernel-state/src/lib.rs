@@ -8,6 +8,7 @@
 
 pub mod bind;
 mod change;
+mod cycles;
 mod devices;
 mod functions;
 mod inference;
@@ -25,6 +26,7 @@ mod unseen;
 mod vectors;
 mod waker;
 mod wakeup;
+mod window;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,6 +40,7 @@ use process::Processes;
 
 pub use bind::Pause;
 pub use change::{Block, Change, Sink, Topic, Topics};
+pub use cycles::{Cycles, Inside};
 pub use event::kernel_threads::passes_work_on;
 pub use functions::FunctionId;
 pub use inference::preempts_at_once;
@@ -49,6 +52,7 @@ pub use task_filter::TaskFilter;
 pub use vectors::{Unlisted, softirq_name, vector_name};
 pub use waker::{CpuWhat, Waker};
 pub use wakeup::Wakee;
+pub use window::seen_until;
 
 /// The kernel can be built for fewer; bounds what a hostile trace makes us keep.
 const CPUS_MAX: u32 = 8192;
@@ -229,6 +233,12 @@ impl Kernel {
     #[inline]
     pub fn current(&self, cpu: u32) -> Option<ProcId> {
         self.cpus.get(cpu as usize)?.current
+    }
+
+    /// The task that has a CPU while no handler runs there.
+    pub fn task_on(&self, cpu: u32) -> Option<ProcId> {
+        let state = self.cpus.get(cpu as usize)?;
+        state.current.filter(|_| state.handlers.what().is_none())
     }
 
     /// What the trace's classes say; who walks over events keeps it beside the state.

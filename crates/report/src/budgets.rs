@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use views::{BudgetFinding, Checked, Judgement, Subject};
+use views::{BudgetFinding, Checked, Judgement, SleepsInside, Subject};
 
 use crate::count::counted;
 use crate::xml::escaped;
@@ -18,13 +18,13 @@ pub fn budgets_text(checked: &Checked) -> String {
             Judgement::Inconclusive(_) => "inconclusive",
         };
         let _ = writeln!(out, "{what:<13}{}", finding.budget.text);
-        let _ = writeln!(out, "{:<13}{}", "", reason(finding));
+        let _ = writeln!(out, "{:<13}{}", "", reason(finding, checked.holes));
     }
     let _ = writeln!(out, "{}", basis(checked));
     out
 }
 
-fn reason(finding: &BudgetFinding) -> String {
+fn reason(finding: &BudgetFinding, holes: u64) -> String {
     let mut text = match &finding.judgement {
         Judgement::Inconclusive(why) => format!("{why}; "),
         _ => String::new(),
@@ -45,7 +45,12 @@ fn reason(finding: &BudgetFinding) -> String {
         );
     }
     if finding.unsure > 0 {
-        let _ = write!(text, ", {} not counted for losses in them", finding.unsure);
+        // Where no event is lost, the kernel did not record how somebody came or went.
+        let why = match holes {
+            0 => ": switches are missing",
+            _ => " for losses in them",
+        };
+        let _ = write!(text, ", {} not counted{why}", finding.unsure);
     }
     if finding.unseen > 0 {
         let _ = write!(
@@ -60,6 +65,21 @@ fn reason(finding: &BudgetFinding) -> String {
             ", {} not judged: their wake-up was not recorded",
             finding.unwoken
         );
+    }
+    if let Some(inside) = &finding.inside {
+        let _ = write!(
+            text,
+            ", slept {} times between releases by a timer, woken by others: if inside the work, \
+             worst {} at {}, {} over",
+            inside.sleeps,
+            inside.worst.duration(),
+            inside.worst.begin,
+            inside.over
+        );
+    }
+    let is_judged = matches!(finding.budget.subject, Subject::Response(_));
+    if is_judged && finding.inside.is_none() {
+        text.push_str("; a sleep for a program's lock, semaphore or answer ends the work, too");
     }
     if let Subject::WakeUp(_) = finding.budget.subject {
         text.push_str("; work after the wake-up not judged");
@@ -136,6 +156,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "unwoken": finding.unwoken,
             "threads": finding.threads,
             "within": finding.within,
+            "sleeps_inside": finding.inside.as_ref().map(inside_json),
             "worst_ns": finding.worst.map(|worst| worst.duration().as_ns()),
             "worst_begin_ns": finding.worst.map(|worst| worst.begin.as_ns()),
         })
@@ -148,6 +169,16 @@ pub fn budgets_json(checked: &Checked) -> Value {
         "events": checked.events,
         "lost_events": checked.lost,
         "holes": checked.holes,
+    })
+}
+
+fn inside_json(inside: &SleepsInside) -> Value {
+    json!({
+        "cycles": inside.cycles,
+        "sleeps": inside.sleeps,
+        "over": inside.over,
+        "worst_ns": inside.worst.duration().as_ns(),
+        "worst_begin_ns": inside.worst.begin.as_ns(),
     })
 }
 
@@ -168,7 +199,10 @@ pub fn budgets_junit(checked: &Checked, name: &str) -> String {
          failures=\"{failures}\" errors=\"{errors}\">\n"
     );
     for finding in &checked.findings {
-        let (budget, reason) = (escaped(&finding.budget.text), escaped(reason(finding)));
+        let (budget, reason) = (
+            escaped(&finding.budget.text),
+            escaped(reason(finding, checked.holes)),
+        );
         let _ = write!(out, "  <testcase classname=\"{name}\" name=\"{budget}\">");
         let _ = match finding.judgement {
             Judgement::Held => write!(out, "<system-out>{reason}</system-out>"),

@@ -346,6 +346,17 @@ fn a_stream_that_is_missing_is_a_loss_of_its_cpu_for_all_the_time() {
         std::os::unix::fs::symlink("nowhere", &stream).unwrap();
     };
     assert_eq!(lost_after(dir.path(), dangle), missing);
+    // The file is gone, and its index is still there.
+    let (dir, stream) = ctf();
+    let index = dir.path().join("index");
+    let write_index = |_: &Path| {
+        fs::create_dir_all(&index).unwrap();
+        let name = stream.file_name().unwrap().to_string_lossy();
+        fs::write(index.join(format!("{name}.idx")), "").unwrap();
+    };
+    assert_eq!(lost_after(dir.path(), write_index), []);
+    let remove = |_: &Path| fs::remove_file(&stream).unwrap();
+    assert_eq!(lost_after(dir.path(), remove), missing);
     let dir = tempfile::tempdir().expect("a directory");
     synthetic(7, DatPacking::None, false)
         .write_directory(dir.path())

@@ -10,5 +10,5 @@ pub mod periods;
 pub mod reports;
 
 pub use budgets::{
-    Budget, BudgetFinding, Called, Checked, Judgement, Rules, Subject, check_budgets,
+    Budget, BudgetFinding, Called, Checked, Judgement, Rules, SleepsInside, Subject, check_budgets,
 };

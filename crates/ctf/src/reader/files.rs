@@ -26,7 +26,7 @@ pub struct TraceFiles {
     dir: PathBuf,
     schema: Schema,
     streams: Vec<StreamFile>,
-    /// Links of the directory that lead nowhere.
+    /// Links of the directory that lead nowhere, and files that only an index tells of.
     dangling: Vec<String>,
     indexes: OnceLock<Vec<PacketIndex>>,
 }
@@ -84,7 +84,9 @@ impl TraceFiles {
             }
         }
         paths.sort();
+        dangling.extend(indexed(dir).filter(|name| !dir.join(name).is_file()));
         dangling.sort();
+        dangling.dedup();
         let open = |(place, (name, path)): (usize, (String, PathBuf))| {
             let file = File::open(&path).map_err(|cause| read_error(&path, cause))?;
             let status = file.metadata().map_err(|cause| read_error(&path, cause))?;
@@ -120,7 +122,8 @@ impl TraceFiles {
         &self.streams
     }
 
-    /// The names of links in the directory that lead nowhere: streams that are missing.
+    /// The names of streams that are missing: of links in the directory that lead nowhere, and of
+    /// files that LTTng's index is there for.
     pub fn dangling(&self) -> &[String] {
         &self.dangling
     }
@@ -190,6 +193,18 @@ impl TraceFiles {
     fn piece_bytes(&self) -> usize {
         (PIECES_BYTES / self.streams.len().max(1)).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)
     }
+}
+
+/// The streams that an index was written for, as LTTng keeps them beside its streams.
+fn indexed(dir: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(dir.join("index"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    entries.filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.strip_suffix(".idx").map(str::to_owned)
+    })
 }
 
 /// The files of one stream that a tracer rotated go on where the one before ended, so that losses

@@ -9,8 +9,8 @@ pub use hit::hit_json;
 use hit::{stack_json, steps_json, task_json};
 
 use crate::{
-    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, Parts, Stack, StepCheck, Sum,
-    TaskRef, Term, TermKind, Verdict, WaitedMutex, Warning,
+    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, Parts, SleepsInside, Stack,
+    StepCheck, Sum, TaskRef, Term, TermKind, Verdict, WaitedMutex, Warning,
 };
 
 /// The version of the schema; it grows when a key changes its meaning or goes.
@@ -44,6 +44,7 @@ fn basis_json(basis: &Basis) -> Value {
         "unjudged": basis.unjudged,
         "unknown_wakers": basis.unknown_wakers,
         "stopped_asleep": basis.stopped_asleep,
+        "sleeps_inside": basis.inside.iter().map(inside_json).collect::<Vec<_>>(),
         "left_out": basis.left_out,
         "until": basis.until.name(),
         "judged": basis.judged.iter().map(judged_json).collect::<Vec<_>>(),
@@ -53,6 +54,16 @@ fn basis_json(basis: &Basis) -> Value {
 
 fn judged_json((task, activations): &(TaskRef, u64)) -> Value {
     json!({"task": task_json(task), "activations": activations})
+}
+
+fn inside_json(inside: &SleepsInside) -> Value {
+    json!({
+        "task": task_json(&inside.task),
+        "cycles": inside.cycles,
+        "sleeps": inside.sleeps,
+        "over": inside.over,
+        "worst": range_json(inside.worst),
+    })
 }
 
 fn parts_json(parts: Parts) -> Value {

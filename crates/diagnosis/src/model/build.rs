@@ -17,8 +17,8 @@ use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
 use event::evidence::{Kind, Role};
-use kernel_state::Kernel;
 use kernel_state::bind::{self, Bound, Call, Families, Known, Pause, Sched};
+use kernel_state::{Cycles, Kernel};
 
 /// A hard interrupt that runs.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +92,7 @@ pub(super) struct Builder {
     pub(super) ahead_ns: HashMap<u64, i64>,
     pub(super) clock_sets: Vec<(i64, Duration)>,
     pub(super) candidates: Candidates,
+    pub(super) cycles: Cycles,
     /// Moments and segments since the last look for what can be dropped.
     pub(super) logged: usize,
     /// So few records are not worth that look.
@@ -99,6 +100,12 @@ pub(super) struct Builder {
     /// So many call for it.
     pub(super) records_max: usize,
     pub(super) basis: Basis,
+    /// What the question is about.
+    range: TimeRange,
+    /// Until when it is known what went on, where the last event does not say it.
+    pub(super) end_ns: Option<i64>,
+    /// The last event.
+    last_ns: i64,
 }
 
 impl Builder {
@@ -115,6 +122,7 @@ impl Builder {
             page_faults: vec![],
             until: query.until,
             candidates: Candidates::new(query.clone()),
+            cycles: cycles(&query),
             system_calls: vec![],
             contended: vec![],
             ahead_ns: HashMap::new(),
@@ -122,6 +130,9 @@ impl Builder {
             logged: 0,
             records_min,
             records_max: records_min,
+            range: query.range,
+            end_ns: None,
+            last_ns: 0,
             basis: Basis {
                 until: query.until,
                 threshold: query.threshold,
@@ -130,8 +141,11 @@ impl Builder {
         }
     }
 
-    /// Counts an event that tells the model nothing.
-    pub fn count(&mut self, time: Instant) {
+    /// Counts an event.
+    fn count(&mut self, time: Instant) {
+        if time < self.range.begin || self.range.end <= time {
+            return;
+        }
         self.basis.events += 1;
         match &mut self.basis.window {
             Some(window) => window.end = time,
@@ -142,6 +156,12 @@ impl Builder {
                 })
             }
         }
+    }
+
+    /// An event that tells the model nothing.
+    pub fn passes_by(&mut self, time: Instant) {
+        self.last_ns = time.as_ns();
+        self.count(time);
     }
 
     /// Counts bytes that could not be read; what they took stands beside it as a loss.
@@ -158,6 +178,7 @@ impl Builder {
     ) {
         self.count(event.time());
         let time_ns = event.time().as_ns();
+        self.last_ns = time_ns;
         let known = &bound.known;
         if let Known::Function(_) = known {
             return;
@@ -355,6 +376,7 @@ impl Builder {
             self.cpu(cpu).doubted = true;
             self.lose_activation(prev, now_ns);
         }
+        self.cycles.leaves(prev.0, cpu, now_ns, pause);
         self.work_pauses(cpu, now_ns, prev, pause);
         self.leave(cpu, now_ns, prev, runnable);
         self.tasks.state(prev).ends = false;
@@ -474,6 +496,7 @@ impl Builder {
         state.chain = NodeId::NONE;
         state.pending = NodeId::NONE;
         state.work = Work::default();
+        self.cycles.forget(task.0);
         self.basis.unpaired += state.softirqs.len() as u64;
         state.softirqs.clear();
     }
@@ -494,12 +517,15 @@ impl Builder {
     }
 
     pub fn lost(&mut self, kernel: &mut Kernel, lost: Lost) {
-        self.basis.holes += 1;
-        self.basis.lost += lost.count.unwrap_or(0);
+        if self.range.begin <= lost.range.end {
+            self.basis.holes += 1;
+            self.basis.lost += lost.count.unwrap_or(0);
+        }
         self.losses.push(lost);
         let (begin, end) = (lost.range.begin, lost.range.end);
         let cpu = lost.cpu.map(|cpu| cpu.0);
         if lost.hides_what_happened() {
+            self.cycles.forget_all();
             kernel.lost(cpu, begin.as_ns(), end.as_ns(), self);
         }
     }
@@ -564,7 +590,7 @@ impl Builder {
 
     pub fn finish(mut self, kernel: &mut Kernel, environment: &BTreeMap<String, String>) -> Model {
         self.miss_evidence(environment);
-        let end_ns = self.basis.window.map_or(0, |window| window.end.as_ns());
+        let end_ns = self.end_ns.unwrap_or(self.last_ns);
         kernel.finish(end_ns, &mut self);
         for place in 0..self.tasks.states.len() as u32 {
             let state = &self.tasks.states[place as usize];
@@ -585,6 +611,7 @@ impl Builder {
             begin: window.begin.max(range.begin),
             end: window.end.min(range.end),
         });
+        self.find_sleeps_inside(end_ns);
         self.basis.activations = self.candidates.seen;
         self.basis.unknown_wakers = self.candidates.unknown_wakers;
         self.basis.judged = self.candidates.judged(&self.tasks);
@@ -617,6 +644,13 @@ impl Builder {
             is_virtual: false,
         }
     }
+}
+
+/// Cycles of tasks, where activations are judged to the end of their work.
+fn cycles(query: &Query) -> Cycles {
+    let limits = query.threshold.iter().map(|limit| limit.as_ns());
+    let TimeRange { begin, end } = query.range;
+    Cycles::new(limits.collect(), (begin.as_ns(), end.as_ns()))
 }
 
 /// Whether the ledger follows events of this kind.

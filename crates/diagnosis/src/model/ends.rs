@@ -7,8 +7,9 @@
 use super::build::Builder;
 use super::candidates::End;
 use super::chain::{NewNode, NodeId};
-use super::tasks::{Run, TaskIndex, TaskState};
+use super::tasks::{Run, TaskIndex, TaskState, Version};
 use crate::StepKind;
+use crate::finding::SleepsInside;
 use crate::query::Until;
 use event::evidence::{Asleep, StopKind, Stopped};
 use event::{Cpu, Instant};
@@ -194,5 +195,24 @@ impl Builder {
             self.tasks.state(task).work.own_ns += ran_ns;
         }
         self.candidate(cpu, end_ns, task, End::Open);
+    }
+
+    /// What cannot be told from the end of the work, of the tasks that are asked for.
+    pub(super) fn find_sleeps_inside(&mut self, end_ns: i64) {
+        if self.until == Until::SwitchIn || !self.evidence.hits.is_empty() {
+            return;
+        }
+        for place in 0..self.tasks.states.len() as u32 {
+            let version = self.tasks.states[place as usize].version;
+            let wanted = self.tasks.version(version).filter(|task| task.wanted);
+            let Some(task) = wanted.map(Version::task_ref) else {
+                continue;
+            };
+            if let Some(inside) = self.cycles.found(place, end_ns) {
+                self.basis.inside.push(SleepsInside::new(task, &inside));
+            }
+        }
+        let longest = |found: &SleepsInside| std::cmp::Reverse(found.worst.duration());
+        self.basis.inside.sort_by_key(longest);
     }
 }

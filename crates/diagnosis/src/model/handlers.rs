@@ -54,6 +54,10 @@ impl Builder {
         let Some(handler) = handler.of(event) else {
             return;
         };
+        let state = &self.cpus[cpu as usize];
+        let current = state.current.filter(|_| state.frames.is_empty());
+        let current = current.map(|task| task.0);
+        self.cycles.timer(cpu, handler, event, current);
         match handler {
             Handler::IrqEntry { irq, name } => {
                 let irq = event.i64(irq) as i32;
@@ -75,13 +79,15 @@ impl Builder {
             }
             Handler::SoftirqEntry { vec } => self.soft_entry(cpu, now_ns, event.u64(vec)),
             Handler::SoftirqExit { vec } => self.soft_exit(cpu, now_ns, event.u64(vec)),
-            Handler::HrtimerStart { hrtimer, expires } => {
+            Handler::HrtimerStart {
+                hrtimer, expires, ..
+            } => {
                 self.timers.insert(event.u64(hrtimer), event.i64(expires));
             }
             Handler::HrtimerCancel { hrtimer } => {
                 self.timers.remove(&event.u64(hrtimer));
             }
-            Handler::HrtimerExpireEntry { hrtimer, now } => {
+            Handler::HrtimerExpireEntry { hrtimer, now, .. } => {
                 self.timer_entry(cpu, now_ns, event.u64(hrtimer), event.i64(now));
             }
             Handler::HrtimerExpireExit => self.timer_exit(cpu),

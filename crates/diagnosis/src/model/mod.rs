@@ -27,7 +27,7 @@ use crate::finding::Basis;
 use crate::query::Query;
 use event::evidence::{EndKind, Mode, Step};
 use kernel_state::bind::Families;
-use kernel_state::{Follow, Kernel, Unlisted};
+use kernel_state::{Follow, Kernel, Unlisted, seen_until};
 
 pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId, begin_at};
@@ -125,20 +125,30 @@ impl Model {
     ) -> Result<Model> {
         kernel.binding().of_one_machine(trace)?;
         let mut builder = build::Builder::new(kernel.families(), query.clone(), records_min);
-        let mut cursor = trace.cursor(TimeRange::ALL);
+        // What a watch wrote down of a hit stands behind it.
+        let until = match kernel.binding().has_hits() {
+            true => Instant::MAX,
+            false => query.range.end,
+        };
+        let range = TimeRange {
+            begin: Instant::MIN,
+            end: until,
+        };
+        let mut cursor = trace.cursor(range);
         let classes = trace.classes();
         let binding = Arc::clone(kernel.binding());
         cursor.each(|item| {
             match item {
                 Item::Event(event) => match binding.get(event.class()) {
                     Some(bound) => builder.event(&mut kernel, bound, event, classes),
-                    None => builder.count(event.time()),
+                    None => builder.passes_by(event.time()),
                 },
                 Item::Lost(lost) => builder.lost(&mut kernel, *lost),
                 Item::Damage(_) => builder.damage(),
             }
             Ok(())
         })?;
+        builder.end_ns = seen_until(trace, range)?;
         let mut model = builder.finish(&mut kernel, &trace.info().environment);
         model.unlisted = binding.unlisted.clone();
         let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");

@@ -7,6 +7,7 @@ use super::build::{Builder, VECTORS_MAX};
 use super::candidates::End;
 use super::chain::NodeId;
 use super::tasks::{Run, TaskIndex, VersionId};
+use crate::query::Until;
 
 /// Of the idle tasks, on LTTng's scale: their priority says nothing.
 const IDLE_PRIO: i32 = 20;
@@ -225,10 +226,21 @@ impl Builder {
             let state = self.cpu(cpu);
             state.doubted |= std::mem::take(&mut state.left_unseen);
             self.cpu(cpu).doubted |= self.has_not(cpu, task);
-            self.lose_activation(task, now_ns);
-            self.forget(task);
+            let state = self.tasks.state(task);
+            let woken_ns = (state.run == Run::Woken).then_some(state.woken_ns);
+            let is_known = woken_ns.is_some_and(|woken_ns| kernel.is_known_since(woken_ns));
+            // Only its switch-in was not recorded: how long it takes to the end of its work is
+            // known.
+            let end = match is_known && self.until == Until::Block {
+                true => End::Inferred,
+                false => {
+                    self.lose_activation(task, now_ns);
+                    self.forget(task);
+                    End::Seen
+                }
+            };
             self.cpu(cpu).current = Some(task);
-            self.enter_at(cpu, now_ns, task, End::Seen);
+            self.enter_at(cpu, now_ns, task, end);
         }
         self.mark(cpu, now_ns, false);
     }

@@ -75,6 +75,9 @@ impl Builder {
         let task = self.see_woken(kernel, at, id, &wake_up);
         let target = wake_up.target.unwrap_or(at.cpu);
         let woken = (task, kernel.wakee());
+        let events = (kind, self.families.waking);
+        self.cycles
+            .wake(events, woken.1, task.0, (at.cpu, at.now_ns));
         let by = By::of(kernel, at.cpu, fields.within(event));
         match kind {
             WakeKind::Waking => self.wake(at.cpu, at.now_ns, woken, target, by),

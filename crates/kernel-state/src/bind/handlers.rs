@@ -37,6 +37,7 @@ pub enum Handler {
     HrtimerStart {
         hrtimer: FieldId,
         expires: FieldId,
+        function: Option<FieldId>,
     },
     HrtimerCancel {
         hrtimer: FieldId,
@@ -44,6 +45,7 @@ pub enum Handler {
     HrtimerExpireEntry {
         hrtimer: FieldId,
         now: FieldId,
+        function: Option<FieldId>,
     },
     HrtimerExpireExit,
     Nmi {
@@ -116,6 +118,7 @@ pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
         "timer_hrtimer_start" | "hrtimer_start" => Handler::HrtimerStart {
             hrtimer: field("hrtimer")?,
             expires: field("expires")?,
+            function: field("function"),
         },
         "timer_hrtimer_cancel" | "hrtimer_cancel" => Handler::HrtimerCancel {
             hrtimer: field("hrtimer")?,
@@ -123,6 +126,7 @@ pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
         "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => Handler::HrtimerExpireEntry {
             hrtimer: field("hrtimer")?,
             now: field("now")?,
+            function: field("function"),
         },
         "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => Handler::HrtimerExpireExit,
         "nmi_handler" => Handler::Nmi {

@@ -31,6 +31,9 @@ const SMALL_SHARE: f64 = 0.000_5;
 /// Terms that are shown whatever their share.
 const TERMS_MIN: usize = 8;
 
+/// What a recording cannot tell from the end of the work.
+const SCOPE: &str = "A sleep for a program's lock, semaphore or answer ends the work, too";
+
 /// That nothing was late can be said only of what was recorded, and of what was looked at.
 fn nothing_late(diagnosis: &Diagnosis) -> String {
     let basis = &diagnosis.basis;
@@ -49,6 +52,9 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
             judged_text(&basis.judged)
         ),
     };
+    if basis.until == Until::Block && basis.hits == 0 {
+        let _ = write!(text, " {SCOPE}.");
+    }
     if basis.unjudged > 0 {
         let unjudged = counted(basis.unjudged, "activation");
         let _ = write!(text, " {unjudged} whose begin was not seen: not judged.");
@@ -74,6 +80,11 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
             text,
             " {stopped} may be late: they were stopped, perhaps before they were due."
         );
+    }
+    let slept = basis.inside.iter().filter(|found| found.over > 0);
+    let slept: Vec<String> = slept.map(ToString::to_string).collect();
+    if !slept.is_empty() {
+        text = format!("Inconclusive: {}. Else: {text}", slept.join("; "));
     }
     if basis.holes > 0 {
         let places = kernel_state::places(basis.holes);

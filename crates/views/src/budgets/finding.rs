@@ -42,4 +42,20 @@ pub struct BudgetFinding {
     pub threads: BTreeMap<i32, String>,
     /// The longest sample that counts.
     pub worst: Option<TimeRange>,
+    /// What cannot be told from the end of the work, of responses.
+    pub inside: Option<SleepsInside>,
+}
+
+/// Threads that their own timers wake steadily slept in between for what others did: where such a
+/// sleep is inside of the work, that took longer than any sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SleepsInside {
+    /// Cycles in which they did.
+    pub cycles: u64,
+    /// How often they did.
+    pub sleeps: u64,
+    /// The longest of these cycles: from the timer to the end of the last work before the next.
+    pub worst: TimeRange,
+    /// How many of them are longer than the limit.
+    pub over: u64,
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use event::{Instant, TimeRange};
-use kernel_state::places;
+use kernel_state::{Inside, places};
 
-use super::finding::{BudgetFinding, Judgement};
+use super::finding::{BudgetFinding, Judgement, SleepsInside};
 use super::rules::Budget;
 
 const MILLION: u128 = 1_000_000;
@@ -22,6 +22,7 @@ pub(super) struct Tally {
     pub unwoken: u64,
     pub threads: BTreeMap<i32, String>,
     pub worst: Option<(i64, i64)>,
+    pub inside: Option<SleepsInside>,
 }
 
 impl Tally {
@@ -31,6 +32,27 @@ impl Tally {
         let longest = |worst: &(i64, i64)| worst.1 - worst.0 >= end_ns - begin_ns;
         if !self.worst.as_ref().is_some_and(longest) {
             self.worst = Some((begin_ns, end_ns));
+        }
+    }
+
+    /// A thread slept inside cycles of its timer.
+    pub fn slept_inside(&mut self, found: &Inside, over: u64) {
+        let (begin_ns, end_ns) = found.worst_ns;
+        let worst = TimeRange {
+            begin: Instant::from_ns(begin_ns),
+            end: Instant::from_ns(end_ns),
+        };
+        let inside = self.inside.get_or_insert(SleepsInside {
+            cycles: 0,
+            sleeps: 0,
+            worst,
+            over: 0,
+        });
+        inside.cycles += found.cycles;
+        inside.sleeps += found.sleeps;
+        inside.over += over;
+        if worst.duration() > inside.worst.duration() {
+            inside.worst = worst;
         }
     }
 
@@ -54,6 +76,14 @@ impl Tally {
         if holes == 0 && self.unwoken > 0 && may_break {
             let unwoken = self.unwoken;
             return inconclusive(format!("the wake-up of {unwoken} of them was not recorded"));
+        }
+        let over_inside = self.inside.as_ref().map_or(0, |inside| inside.over);
+        let may_be_over = u128::from(self.over) + unsure + u128::from(over_inside);
+        let may_break = may_be_over * MILLION > all * u128::from(budget.over_ppm);
+        if holes == 0 && over_inside > 0 && may_break {
+            return inconclusive(format!(
+                "{over_inside} more may have been over: it slept in them, woken by others"
+            ));
         }
         if holes > 0 {
             return inconclusive(format!("events are missing in {}", places(holes)));
@@ -91,6 +121,7 @@ impl Tally {
             unwoken: self.unwoken,
             threads: self.threads,
             worst: self.worst.map(range),
+            inside: self.inside,
         }
     }
 }

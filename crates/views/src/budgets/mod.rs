@@ -10,11 +10,12 @@ mod responses;
 mod rules;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use event::{NamedTask, Result, TimeRange};
-use trace::{Item, Trace};
+use event::{Instant, NamedTask, Result, TimeRange};
+use trace::{EventView, Item, Trace};
 
-pub use finding::{BudgetFinding, Judgement};
+pub use finding::{BudgetFinding, Judgement, SleepsInside};
 pub use handled::Called;
 use handled::{Handled, Handlers};
 use judge::Tally;
@@ -22,8 +23,8 @@ use responses::{Ended, Response, Responses};
 pub use rules::{Budget, Rules, Subject};
 
 use crate::periods::{Matcher, Turn};
-use kernel_state::bind::one_machine;
-use kernel_state::{Change, Follow, Kernel, ProcId, Sink};
+use kernel_state::bind::{Bound, Known, Sched, WakeKind, one_machine};
+use kernel_state::{Change, Cycles, Follow, Kernel, ProcId, Sink, seen_until};
 
 /// What was found for all budgets, and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,37 +41,45 @@ pub struct Checked {
     pub holes: u64,
 }
 
-/// Judges budgets over a part of a trace.
+/// Judges budgets over a part of a trace: what ends in it, and what goes on at its end. What came
+/// before tells how that began.
 ///
 /// # Errors
 /// As [`trace::Cursor::next`]; a trace of several machines.
 pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<Checked> {
     one_machine(trace)?;
-    let mut checker = Checker::new(trace, rules);
+    let mut checker = Checker::new(trace, rules, range);
     let mut checked = Checked::default();
     let mut kernel = Kernel::new(trace, Follow::default());
-    let mut cursor = trace.cursor(range);
+    let binding = Arc::clone(kernel.binding());
+    let mut cursor = trace.cursor(TimeRange {
+        begin: Instant::MIN,
+        ..range
+    });
     while let Some(item) = cursor.next()? {
         match item {
             Item::Event(event) => {
                 let now = event.time();
-                let window = checked.window.get_or_insert(TimeRange {
-                    begin: now,
-                    end: now,
-                });
-                window.end = now;
-                checked.events += 1;
+                if range.begin <= now {
+                    checked.saw(now);
+                }
                 checker.now_ns = now.as_ns();
                 checker.periods(&event);
+                let bound = binding.get(event.class());
+                checker.before(&kernel, bound, &event);
                 kernel.event(&event, now.as_ns(), &mut checker);
+                checker.behind(&kernel, bound, &event);
                 checker.handlers(&event, &kernel);
             }
             Item::Lost(lost) => {
-                checked.holes += 1;
-                checked.lost = checked.lost.saturating_add(lost.count.unwrap_or(0));
+                if range.begin <= lost.range.end {
+                    checked.holes += 1;
+                    checked.lost = checked.lost.saturating_add(lost.count.unwrap_or(0));
+                }
                 let TimeRange { begin, end } = lost.range;
                 let cpu = lost.cpu.map(|cpu| cpu.0);
                 if lost.hides_what_happened() {
+                    checker.cycles.forget_all();
                     kernel.lost(cpu, begin.as_ns(), end.as_ns(), &mut checker);
                 }
             }
@@ -78,11 +87,15 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
             Item::Damage(_) => {}
         }
     }
+    if let Some(until_ns) = seen_until(trace, range)? {
+        checker.now_ns = until_ns;
+    }
     kernel.finish(checker.now_ns, &mut checker);
     checker.periods_end();
     checker.wake_ups_end(&kernel);
     checker.responses_end(&kernel);
     checker.handlers_end(&kernel);
+    checker.cycles_end(&kernel);
     let tallies = checker.tallies.into_iter();
     checked.findings = rules
         .budgets
@@ -91,6 +104,17 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
         .map(|(budget, tally)| tally.finding(budget.clone(), checked.holes))
         .collect();
     Ok(checked)
+}
+
+impl Checked {
+    fn saw(&mut self, now: Instant) {
+        let window = self.window.get_or_insert(TimeRange {
+            begin: now,
+            end: now,
+        });
+        window.end = now;
+        self.events += 1;
+    }
 }
 
 /// When something was over.
@@ -112,14 +136,19 @@ struct Checker<'a> {
     responses: Responses,
     /// Followed where a budget is about them.
     handlers: Option<Handlers>,
+    cycles: Cycles,
     tallies: Vec<Tally>,
     now_ns: i64,
+    /// What ended before does not count.
+    begin_ns: i64,
     /// Nothing that began before is sure.
     hole_end_ns: i64,
 }
 
 impl<'a> Checker<'a> {
-    fn new(trace: &Trace, rules: &'a Rules) -> Checker<'a> {
+    fn new(trace: &Trace, rules: &'a Rules, range: TimeRange) -> Checker<'a> {
+        let limits = rules.budgets.iter().map(|budget| budget.limit.as_ns());
+        let (begin_ns, end_ns) = (range.begin.as_ns(), range.end.as_ns());
         let has_periods = !rules.periods.list().is_empty();
         let mut subjects = rules.budgets.iter().map(|budget| &budget.subject);
         let has_handlers = subjects.any(Subject::is_handled);
@@ -129,13 +158,44 @@ impl<'a> Checker<'a> {
             open: HashMap::new(),
             responses: Responses::default(),
             handlers: has_handlers.then(Handlers::default),
+            cycles: Cycles::new(limits.collect(), (begin_ns, end_ns)),
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
             now_ns: i64::MIN,
+            begin_ns,
             hole_end_ns: i64::MIN,
         }
     }
 
-    fn periods(&mut self, event: &trace::EventView<'_>) {
+    /// An event that the kernel's state does not know yet.
+    fn before(&mut self, kernel: &Kernel, bound: Option<&Bound>, event: &EventView<'_>) {
+        let Some(bound) = bound else { return };
+        if let Known::Handler(handler) = bound.known
+            && let Some(cpu) = kernel.place(bound, event)
+        {
+            let current = kernel.task_on(cpu).map(|task| task.0);
+            self.cycles.timer(cpu, handler, event, current);
+        }
+    }
+
+    /// An event that it knows.
+    fn behind(&mut self, kernel: &Kernel, bound: Option<&Bound>, event: &EventView<'_>) {
+        let Some(bound) = bound else { return };
+        let Known::Sched(Sched::Wake(kind, ref fields)) = bound.known else {
+            return;
+        };
+        let task = kernel.find(fields.tid(event));
+        if let (Some(cpu), Some(task)) = (kernel.place(bound, event), task) {
+            let kind = (kind, kernel.families().waking);
+            let at = (cpu, self.now_ns);
+            self.cycles.wake(kind, kernel.wakee(), task.0, at);
+            if kind.0 == WakeKind::WakeupNew {
+                self.cycles.forget(task.0);
+                self.responses.made(task);
+            }
+        }
+    }
+
+    fn periods(&mut self, event: &EventView<'_>) {
         let Some(mut matcher) = self.matcher.take() else {
             return;
         };
@@ -161,6 +221,13 @@ impl<'a> Checker<'a> {
 
     /// Something lasted from an instant to its end.
     fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, end: End) {
+        let ended_ns = match end {
+            End::Seen(end_ns) => end_ns,
+            End::NotAfter(_) | End::Unknown => self.now_ns,
+        };
+        if ended_ns < self.begin_ns {
+            return;
+        }
         let end = match begin_ns > self.hole_end_ns {
             true => end,
             false => End::Unknown,
@@ -180,6 +247,9 @@ impl<'a> Checker<'a> {
 
     /// A thread had a sample of its own.
     fn seen(&mut self, is_it: impl Fn(&Subject) -> bool, task: &NamedTask<'_>) {
+        if self.now_ns < self.begin_ns {
+            return;
+        }
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if is_it(&budget.subject) {
                 let name = || event::plain_text(task.comm);
@@ -200,26 +270,33 @@ impl<'a> Checker<'a> {
             woken_ns,
             own_ns,
             lossy,
+            own_lossy,
             ..
         }) = response
         else {
+            let here = self.begin_ns <= self.now_ns;
             for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
                 let is_it =
                     is_response_of(&budget.subject, &task) || is_work_of(&budget.subject, &task);
-                tally.unseen += u64::from(is_it) * (1 - unwoken);
-                tally.unwoken += u64::from(is_it) * unwoken;
+                tally.unseen += u64::from(is_it && here) * (1 - unwoken);
+                tally.unwoken += u64::from(is_it && here) * unwoken;
             }
             return;
         };
-        let lossy = lossy || woken_ns <= self.hole_end_ns;
         let now_ns = self.now_ns;
-        let end = match lossy {
+        let is_old = woken_ns <= self.hole_end_ns;
+        let end = |lossy: bool| match lossy || is_old {
             true => End::Unknown,
             false => End::Seen(now_ns),
         };
-        self.sample(|subject| is_response_of(subject, &task), woken_ns, end);
+        let is_response = |subject: &Subject| is_response_of(subject, &task);
+        self.sample(is_response, woken_ns, end(lossy));
         let begin_ns = now_ns - own_ns;
-        self.sample(|subject| is_work_of(subject, &task), begin_ns, end);
+        self.sample(
+            |subject| is_work_of(subject, &task),
+            begin_ns,
+            end(own_lossy),
+        );
         self.seen(
             |subject| is_response_of(subject, &task) || is_work_of(subject, &task),
             &task,
@@ -228,6 +305,9 @@ impl<'a> Checker<'a> {
 
     /// A thread is scheduled in that slept, and whose wake-up was not recorded.
     fn unwoken(&mut self, kernel: &Kernel, process: ProcId) {
+        if self.now_ns < self.begin_ns {
+            return;
+        }
         let task = kernel.named(kernel.process(process));
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             tally.unwoken += u64::from(is_wake_up_of(&budget.subject, &task));
@@ -235,7 +315,7 @@ impl<'a> Checker<'a> {
     }
 
     /// What an event of a handler or of a timer ends.
-    fn handlers(&mut self, event: &trace::EventView<'_>, kernel: &Kernel) {
+    fn handlers(&mut self, event: &EventView<'_>, kernel: &Kernel) {
         let handled = self.handlers.as_mut();
         let handled = handled.and_then(|handlers| handlers.event(event, kernel));
         match handled {
@@ -286,12 +366,30 @@ impl<'a> Checker<'a> {
                 woken_ns,
                 own_ns,
                 lossy,
+                own_lossy,
             } = response;
             let task = kernel.named(kernel.process(process));
-            let lossy = lossy || woken_ns <= self.hole_end_ns;
+            let is_old = woken_ns <= self.hole_end_ns;
+            let (lossy, own_lossy) = (lossy || is_old, own_lossy || is_old);
             self.still_open(|subject| is_response_of(subject, &task), woken_ns, lossy);
             let begin_ns = self.now_ns - own_ns;
-            self.still_open(|subject| is_work_of(subject, &task), begin_ns, lossy);
+            self.still_open(|subject| is_work_of(subject, &task), begin_ns, own_lossy);
+        }
+    }
+
+    /// What was found of the sleeps of threads between two releases by their timers.
+    fn cycles_end(&mut self, kernel: &Kernel) {
+        for (id, process) in kernel.processes() {
+            let Some(found) = self.cycles.found(id.0, self.now_ns) else {
+                continue;
+            };
+            let task = kernel.named(process);
+            let budgets = self.rules.budgets.iter().zip(&mut self.tallies);
+            for ((budget, tally), over) in budgets.zip(&found.over) {
+                if is_response_of(&budget.subject, &task) {
+                    tally.slept_inside(&found, *over);
+                }
+            }
         }
     }
 
@@ -371,6 +469,10 @@ impl Sink for Checker<'_> {
         if let Some(process) = self.responses.unwoken(change) {
             self.unwoken(kernel, process);
         }
+        let made = match *change {
+            Change::ScheduledIn { process, .. } => self.responses.is_made(process),
+            _ => false,
+        };
         if let Some(ended) = self.responses.change(self.now_ns, change) {
             self.ended(kernel, ended);
         }
@@ -384,7 +486,9 @@ impl Sink for Checker<'_> {
                 ..
             } => {
                 let task = kernel.named(kernel.process(process));
-                let is_it = |subject: &Subject| is_wake_up_of(subject, &task);
+                let is_it = |subject: &Subject| {
+                    is_wake_up_of(subject, &task) || made && is_response_of(subject, &task)
+                };
                 let end = match within_ns {
                     _ if !lossy => End::Seen(at_ns),
                     Some((_, until_ns)) => End::NotAfter(until_ns),
@@ -418,6 +522,12 @@ impl Sink for Checker<'_> {
                     self.sample(is_it, since_ns, End::Unknown);
                 }
             }
+            Change::Switch {
+                cpu, prev, pause, ..
+            } => self.cycles.leaves(prev.0, cpu, self.now_ns, pause),
+            Change::Unknown { process, .. }
+            | Change::RanUnseen { process }
+            | Change::Doubted { process } => self.cycles.forget(process.0),
             Change::Lost { until_ns, .. } => {
                 self.hole_end_ns = self.hole_end_ns.max(until_ns);
                 if let Some(handlers) = &mut self.handlers {

@@ -13,8 +13,12 @@ struct Open {
     own_ns: i64,
     /// Since when it runs.
     since_ns: Option<i64>,
-    /// Events were lost in it.
+    /// Nobody knows how long it lasted: events were lost in it, or it ended unseen.
     lossy: bool,
+    /// Nobody knows for how long its thread ran.
+    own_lossy: bool,
+    /// It began with the making of its thread, which is nobody's deadline.
+    made: bool,
 }
 
 /// One that is over, or that the trace's end leaves open.
@@ -24,6 +28,7 @@ pub(super) struct Response {
     pub woken_ns: i64,
     pub own_ns: i64,
     pub lossy: bool,
+    pub own_lossy: bool,
 }
 
 /// What became of a thread's activation.
@@ -47,9 +52,22 @@ pub(super) struct Responses {
     gone: HashSet<ProcId>,
     /// Threads whose work was seen to end: what they do next begins in the trace.
     begun: HashSet<ProcId>,
+    /// Threads that were just made and have not run yet.
+    made: HashSet<ProcId>,
 }
 
 impl Responses {
+    /// A thread was made: its start-up is no work, and is judged to its switch-in.
+    pub fn made(&mut self, process: ProcId) {
+        self.open.remove(&process);
+        self.made.insert(process);
+    }
+
+    /// Whether a thread has just been made and has not run yet.
+    pub fn is_made(&self, process: ProcId) -> bool {
+        self.made.contains(&process)
+    }
+
     /// The thread that `change` shows on a CPU, if it was seen to sleep and not to be woken.
     pub fn unwoken(&mut self, change: &Change<'_>) -> Option<ProcId> {
         match *change {
@@ -90,11 +108,16 @@ impl Responses {
                 at_ns,
                 woken_ns,
                 lossy,
+                within_ns,
                 ..
-            } => self.comes(process, at_ns, woken_ns, lossy),
-            Change::Unknown { process, .. } => {
+            } => {
+                // Where only the switch was not recorded, its wake-up and its end are known.
+                let lossy = (lossy && within_ns.is_none(), lossy);
+                self.comes(process, at_ns, woken_ns, lossy);
+            }
+            Change::Unknown { process, .. } | Change::RanUnseen { process } => {
                 if let Some(open) = self.open.get_mut(&process) {
-                    open.lossy = true;
+                    (open.lossy, open.own_lossy) = (true, true);
                 }
             }
             _ => {}
@@ -113,8 +136,11 @@ impl Responses {
             Pause::PutOff | Pause::Inside | Pause::Stopped | Pause::Traced => None,
             Pause::Done | Pause::Gone => {
                 let ended = self.open.remove(&process);
-                let known = ended.map(|open| Ended::Known(open.response(process)));
                 let is_first = pause == Pause::Gone || self.begun.insert(process);
+                if ended.is_some_and(|open| open.made) {
+                    return None;
+                }
+                let known = ended.map(|open| Ended::Known(open.response(process)));
                 let unknown = match is_first {
                     true => Ended::Unseen(process),
                     false => Ended::Unwoken(process),
@@ -125,12 +151,21 @@ impl Responses {
         }
     }
 
-    fn comes(&mut self, process: ProcId, at_ns: i64, woken_ns: Option<i64>, lossy: bool) {
+    fn comes(
+        &mut self,
+        process: ProcId,
+        at_ns: i64,
+        woken_ns: Option<i64>,
+        (lossy, own_lossy): (bool, bool),
+    ) {
+        let made = self.made.remove(&process);
         let begun = woken_ns.map(|woken_ns| Open {
             woken_ns,
             own_ns: 0,
             since_ns: None,
             lossy: false,
+            own_lossy: false,
+            made,
         });
         // A wake-up inside its work is not its begin.
         let open = match begun {
@@ -141,6 +176,7 @@ impl Responses {
             },
         };
         open.lossy |= lossy;
+        open.own_lossy |= own_lossy;
         open.since_ns = Some(at_ns);
     }
 
@@ -151,7 +187,8 @@ impl Responses {
 
     /// Those that are under way at `now_ns`.
     pub fn under_way(&self, now_ns: i64) -> impl Iterator<Item = Response> {
-        self.open.iter().map(move |(process, open)| {
+        let begun = self.open.iter().filter(|(_, open)| !open.made);
+        begun.map(move |(process, open)| {
             let mut open = *open;
             open.own_ns += open.since_ns.map_or(0, |since_ns| now_ns - since_ns);
             open.response(*process)
@@ -166,6 +203,7 @@ impl Open {
             woken_ns: self.woken_ns,
             own_ns: self.own_ns,
             lossy: self.lossy,
+            own_lossy: self.own_lossy,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use capture::capabilities;
 use capture::session;
 use capture::{CallsSummary, RecordConfig, RecordSummary, Unfinished, UserSummary};
-use diagnosis::{Query, Until, diagnose};
+use diagnosis::{LateActivation, Query, SleepsInside, Until, diagnose};
 use event::{Error, Result, TaskPattern, Tid};
 use host::capabilities::Verb;
 use report::judged_text;
@@ -301,6 +301,15 @@ fn worst(summary: &RecordSummary, question: &Query) -> Result<String> {
         let _ = writeln!(text, "worst: {}", group.verdict.sentence);
     }
     let basis = &diagnosis.basis;
+    let longest = diagnosis
+        .activations
+        .iter()
+        .map(LateActivation::latency)
+        .max();
+    let may_be_worse = |found: &&SleepsInside| longest < Some(found.worst.duration());
+    for found in basis.inside.iter().filter(may_be_worse) {
+        let _ = writeln!(text, "warning: {found}");
+    }
     let whose = match (basis.judged.is_empty(), question.tasks.is_explicit()) {
         (false, _) => judged_text(&basis.judged),
         (true, true) => "no task that was named ran".to_owned(),

@@ -28,7 +28,10 @@ impl Scope {
         let statistics = &status.statistics;
         let (samples, whom) = (statistics.samples, &self.whom);
         let to = match self.until {
-            Until::Block => "to the end of the work",
+            // What the watch follows is inside the work; these it does not.
+            Until::Block => {
+                "to the end of the work; a sleep for a semaphore, a condition or an answer ends it"
+            }
             Until::SwitchIn => "to the switch-in; work after it not judged",
             Until::UserReturn => "to the return to user space; work after it not judged",
         };
@@ -64,7 +67,8 @@ mod tests {
             let whom = "tasks called jackd".to_owned();
             assert_eq!(Scope { whom, until }.judged(&status), expect);
         };
-        let block = "judged: 7 activations of tasks called jackd, to the end of the work";
+        let block = "judged: 7 activations of tasks called jackd, to the end of the work; a sleep \
+                     for a semaphore, a condition or an answer ends it";
         check(Until::Block, 7, 0, block);
         check(
             Until::Block,

@@ -1,0 +1,366 @@
+//! Cycles of tasks that a timer of their own wakes, from one release to the end of the last work
+//! before the next: a task may sleep in between for what others do (a lock, a semaphore, an
+//! answer), and no event tells such a sleep from the end of its work.
+//!
+//! A sleep with a time-out that others end is no such sleep: it waits for the next thing to do.
+
+use trace::EventView;
+
+use crate::bind::{Handler, Pause, WakeKind};
+use crate::wakeup::Wakee;
+
+/// So many of the last times between two releases tell whether these are steady.
+const GAPS_MAX: usize = 64;
+/// Fewer tell nothing.
+const GAPS_MIN: usize = 4;
+/// How far a time between two releases may lie from a multiple of the usual one, as a part of it.
+const GAP_PART: i64 = 8;
+
+/// What was found of the cycles of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inside {
+    /// Cycles in which it slept and was woken by others.
+    pub cycles: u64,
+    /// How often it did.
+    pub sleeps: u64,
+    /// The longest of these cycles, in nanoseconds: its begin and its end.
+    pub worst_ns: (i64, i64),
+    /// How many of them were longer than each of the limits.
+    pub over: Vec<u64>,
+}
+
+/// What a timer calls, where its events say it.
+type Function = Option<u64>;
+
+/// Who woke a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Others,
+    Timer(Function),
+}
+
+/// What is known of a task that a timer has woken.
+#[derive(Debug)]
+struct Cycle {
+    /// When the present one began.
+    begin_ns: Option<i64>,
+    /// When a timer released it last.
+    released_ns: i64,
+    /// What that timer calls.
+    function: Function,
+    /// The address of such a timer that the task has armed since it ran last.
+    armed: Option<u64>,
+    /// It slept with this one armed, and others woke it.
+    in_time: Option<u64>,
+    /// It has armed each timer that released it before it slept.
+    always_arms: bool,
+    /// When it slept last as if its work was done, and whether it still does.
+    done_ns: i64,
+    sleeps: bool,
+    /// It sleeps inside its work.
+    inside: bool,
+    /// It was woken on its way to sleep.
+    pending: Option<By>,
+    /// How often others woke it in the present one.
+    others: u64,
+    gaps_ns: Vec<i64>,
+    releases: u64,
+    found: Inside,
+}
+
+impl Default for Cycle {
+    fn default() -> Self {
+        Cycle {
+            begin_ns: None,
+            released_ns: 0,
+            function: None,
+            armed: None,
+            in_time: None,
+            always_arms: true,
+            done_ns: i64::MIN,
+            sleeps: false,
+            inside: false,
+            pending: None,
+            others: 0,
+            gaps_ns: Vec::new(),
+            releases: 0,
+            found: Inside::default(),
+        }
+    }
+}
+
+/// Follows all tasks, by a number that the caller gives them.
+#[derive(Debug)]
+pub struct Cycles {
+    limits_ns: Vec<i64>,
+    /// Cycles that end outside do not count.
+    range_ns: (i64, i64),
+    tasks: Vec<Option<Box<Cycle>>>,
+    /// On each CPU: a timer expires, and what it calls.
+    expiring: Vec<Option<Function>>,
+}
+
+impl Cycles {
+    /// Counts cycles that are longer than each of the limits and end in a range of time.
+    pub fn new(limits_ns: Vec<i64>, range_ns: (i64, i64)) -> Cycles {
+        Cycles {
+            limits_ns,
+            range_ns,
+            tasks: Vec::new(),
+            expiring: Vec::new(),
+        }
+    }
+
+    /// A timer is armed or cancelled by the task `current`, or expires, on a CPU.
+    pub fn timer(
+        &mut self,
+        cpu: u32,
+        handler: Handler,
+        event: &EventView<'_>,
+        current: Option<u32>,
+    ) {
+        match handler {
+            Handler::HrtimerStart {
+                hrtimer, function, ..
+            } => {
+                let function = function.map(|function| event.u64(function));
+                if let Some(cycle) = current.and_then(|task| self.of(task))
+                    && cycle.function == function
+                {
+                    cycle.armed = Some(event.u64(hrtimer));
+                }
+            }
+            Handler::HrtimerCancel { hrtimer } => {
+                let address = event.u64(hrtimer);
+                if let Some(task) = current {
+                    self.cancelled(task, address);
+                }
+            }
+            Handler::HrtimerExpireEntry { function, .. } => {
+                let cpu = cpu as usize;
+                if self.expiring.len() <= cpu {
+                    self.expiring.resize(cpu + 1, None);
+                }
+                self.expiring[cpu] = Some(function.map(|function| event.u64(function)));
+            }
+            Handler::HrtimerExpireExit => self.expired(cpu),
+            _ => {}
+        }
+    }
+
+    /// No timer expires on a CPU: it left the handler, or was seen elsewhere.
+    fn expired(&mut self, cpu: u32) {
+        if let Some(expiring) = self.expiring.get_mut(cpu as usize) {
+            *expiring = None;
+        }
+    }
+
+    /// A task is woken on a CPU, in which state `wakee` says; `has_waking`: the trace has the first
+    /// of the two events of a wake-up.
+    pub fn wake(
+        &mut self,
+        (kind, has_waking): (WakeKind, bool),
+        wakee: Wakee,
+        task: u32,
+        (cpu, now_ns): (u32, i64),
+    ) {
+        if kind == WakeKind::Wakeup && has_waking {
+            if let Some(cycle) = self.of(task).filter(|_| wakee == Wakee::Ran) {
+                // It has gone on.
+                cycle.pending = None;
+            }
+            return;
+        }
+        let expiring = self.expiring.get(cpu as usize).copied().flatten();
+        let by = expiring.map_or(By::Others, By::Timer);
+        if by != By::Others && self.of(task).is_none() {
+            self.add(task);
+        }
+        match wakee {
+            Wakee::Slept => self.wakes(task, now_ns, by),
+            Wakee::Ran => {
+                if let Some(cycle) = self.of(task) {
+                    cycle.pending = Some(by);
+                }
+            }
+            Wakee::Preempted | Wakee::Waited => {}
+        }
+    }
+
+    fn add(&mut self, task: u32) {
+        let place = task as usize;
+        if self.tasks.len() <= place {
+            self.tasks.resize_with(place + 1, || None);
+        }
+        self.tasks[place] = Some(Box::default());
+    }
+
+    fn wakes(&mut self, task: u32, now_ns: i64, by: By) {
+        let Some(cycle) = self.of(task) else { return };
+        if std::mem::take(&mut cycle.inside) {
+            return;
+        }
+        match by {
+            By::Others => cycle.woken_by_others(),
+            By::Timer(function) => {
+                // The sleep that the timer ends began where the cycle's work was done.
+                self.close(task);
+                if let Some(cycle) = self.of(task) {
+                    cycle.released(now_ns, function);
+                }
+            }
+        }
+    }
+
+    /// A task leaves a CPU.
+    pub fn leaves(&mut self, task: u32, cpu: u32, now_ns: i64, pause: Pause) {
+        self.expired(cpu);
+        let Some(cycle) = self.of(task) else { return };
+        let pending = cycle.pending.take();
+        cycle.inside = pause == Pause::Inside;
+        if !matches!(pause, Pause::Done | Pause::Gone) {
+            return;
+        }
+        if let Some(timer) = cycle.in_time.take() {
+            // It is still armed: it was no time-out of that sleep.
+            cycle.others += 1;
+            cycle.armed = Some(timer);
+        }
+        (cycle.done_ns, cycle.sleeps) = (now_ns, pause == Pause::Done);
+        if let Some(by) = pending {
+            self.wakes(task, now_ns, by);
+        }
+    }
+
+    /// Nobody knows what a task has done, nor in which cycle it is.
+    pub fn forget(&mut self, task: u32) {
+        if let Some(cycle) = self.of(task) {
+            cycle.leave_out();
+        }
+    }
+
+    /// The same for all tasks.
+    pub fn forget_all(&mut self) {
+        for cycle in self.tasks.iter_mut().flatten() {
+            cycle.leave_out();
+        }
+        self.expiring.clear();
+    }
+
+    /// What was found of a task up to the end of what was looked at; none where no timer releases
+    /// it steadily, or where nobody else woke it in between.
+    pub fn found(&mut self, task: u32, end_ns: i64) -> Option<Inside> {
+        let cycle = self.of(task)?;
+        if cycle.begin_ns.is_some() {
+            let still = !cycle.sleeps || cycle.armed.is_none() && cycle.always_arms;
+            if still {
+                cycle.others += u64::from(cycle.sleeps);
+                cycle.done_ns = end_ns;
+            }
+        }
+        self.close(task);
+        let cycle = self.of(task)?;
+        let is_found = cycle.found.sleeps > 0 && cycle.is_steady();
+        is_found.then(|| cycle.found.clone())
+    }
+
+    fn of(&mut self, task: u32) -> Option<&mut Cycle> {
+        self.tasks.get_mut(task as usize)?.as_deref_mut()
+    }
+
+    /// Others woke the task before a time-out of its own: its sleep was no part of a cycle.
+    fn cancelled(&mut self, task: u32, address: u64) {
+        let Some(cycle) = self.of(task) else { return };
+        if cycle.in_time == Some(address) {
+            self.close(task);
+            if let Some(cycle) = self.of(task) {
+                cycle.leave_out();
+            }
+        } else if cycle.armed == Some(address) {
+            cycle.armed = None;
+        }
+    }
+
+    /// The present cycle of a task ended with its last work.
+    fn close(&mut self, task: u32) {
+        let Some(cycle) = self.tasks.get_mut(task as usize) else {
+            return;
+        };
+        let Some(cycle) = cycle.as_deref_mut() else {
+            return;
+        };
+        let (begin_ns, sleeps) = (cycle.begin_ns.take(), std::mem::take(&mut cycle.others));
+        let end_ns = cycle.done_ns;
+        let (first_ns, until_ns) = self.range_ns;
+        let Some(begin_ns) = begin_ns.filter(|begin_ns| sleeps > 0 && *begin_ns < end_ns) else {
+            return;
+        };
+        if !(first_ns..until_ns).contains(&end_ns) {
+            return;
+        }
+        let found = &mut cycle.found;
+        found.cycles += 1;
+        found.sleeps += sleeps;
+        found.over.resize(self.limits_ns.len(), 0);
+        for (over, limit_ns) in found.over.iter_mut().zip(&self.limits_ns) {
+            *over += u64::from(end_ns - begin_ns > *limit_ns);
+        }
+        if end_ns - begin_ns > found.worst_ns.1 - found.worst_ns.0 {
+            found.worst_ns = (begin_ns, end_ns);
+        }
+    }
+}
+
+impl Cycle {
+    fn released(&mut self, now_ns: i64, function: Function) {
+        if self.releases > 0 {
+            if self.gaps_ns.len() < GAPS_MAX {
+                self.gaps_ns.push(now_ns - self.released_ns);
+            } else {
+                let place = (self.releases % GAPS_MAX as u64) as usize;
+                self.gaps_ns[place] = now_ns - self.released_ns;
+            }
+            // The first was armed before anything was known of it.
+            self.always_arms &= self.armed.is_some();
+        }
+        self.releases += 1;
+        self.function = function;
+        self.released_ns = now_ns;
+        self.begin_ns = Some(now_ns);
+        (self.armed, self.in_time, self.sleeps) = (None, None, false);
+    }
+
+    fn woken_by_others(&mut self) {
+        if !std::mem::take(&mut self.sleeps) {
+            return;
+        }
+        match self.armed.take() {
+            // Whether that was a time-out of its sleep, what it does now tells.
+            Some(timer) => self.in_time = Some(timer),
+            None => self.others += 1,
+        }
+    }
+
+    fn leave_out(&mut self) {
+        self.begin_ns = None;
+        self.others = 0;
+        (self.armed, self.in_time, self.pending) = (None, None, None);
+        (self.sleeps, self.inside) = (false, false);
+    }
+
+    /// Whether the times between its releases are multiples of the usual one, nearly, and mostly.
+    fn is_steady(&self) -> bool {
+        if self.gaps_ns.len() < GAPS_MIN {
+            return false;
+        }
+        let mut sorted = self.gaps_ns.clone();
+        sorted.sort_unstable();
+        let usual_ns = sorted[sorted.len() / 2].max(1);
+        let is_near = |gap_ns: &&i64| {
+            let turns = (**gap_ns + usual_ns / 2) / usual_ns;
+            turns > 0 && (**gap_ns - turns * usual_ns).abs() <= usual_ns / GAP_PART
+        };
+        let near = self.gaps_ns.iter().filter(is_near).count();
+        near * 4 >= self.gaps_ns.len() * 3
+    }
+}

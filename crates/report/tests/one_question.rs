@@ -1,0 +1,251 @@
+//! `check` and `diagnose` answer one question alike: whether a task was late to the end of its
+//! work. What neither can tell, neither calls in time.
+
+use diagnosis::{Diagnosis, Query, TaskFilter, Until, diagnose};
+use event::{Duration, Instant, Tid, TimeRange};
+use testkit::{SyntheticTrace, Task};
+use views::{BudgetFinding, Judgement, Rules, check_budgets};
+
+const LOOP: Task = Task::rt(100, "loop", 50);
+const HELPER: Task = Task::fair(200, "helper");
+const LIMIT: &str = "3ms";
+
+/// The same question to both.
+fn asked(trace: SyntheticTrace, range: TimeRange) -> (Diagnosis, BudgetFinding) {
+    let trace = trace.build();
+    let query = Query {
+        tasks: TaskFilter::from(Tid(LOOP.tid)),
+        until: Until::Block,
+        threshold: Some(Duration::from_ms(3)),
+        range,
+        ..Query::default()
+    };
+    let rules = format!("response of tid:{} within {LIMIT}", LOOP.tid);
+    let rules = Rules::parse(&rules).expect("a rule");
+    let mut checked = check_budgets(&trace, &rules, range).expect("it is read");
+    let diagnosis = diagnose(&trace, &query).expect("it is diagnosed");
+    (diagnosis, checked.findings.remove(0))
+}
+
+/// What the period of the loop has.
+#[derive(Clone, Copy)]
+enum Wait {
+    /// `clock_nanosleep`: armed right before each sleep.
+    Sleep,
+    /// A timer that goes on by itself.
+    Interval,
+    /// A time-out of each sleep, which others may end before.
+    TimeOut,
+}
+
+const PERIOD_US: i64 = 10_000;
+
+/// Ten cycles. In every third one the loop sleeps until its helper wakes it `asleep_us` later.
+fn cycles(wait: Wait, asleep_us: i64) -> SyntheticTrace {
+    let mut trace = SyntheticTrace::new().at(0).run(LOOP).at(10);
+    trace = trace.hrtimer_start(7, PERIOD_US).block(LOOP, Task::IDLE);
+    for turn in 1..=10 {
+        let begin_us = turn * PERIOD_US;
+        trace = trace.at(begin_us).timer_irq().hrtimer_expire(7);
+        trace = trace.wake(LOOP).hrtimer_done(7);
+        if let Wait::Interval = wait {
+            trace = trace.hrtimer_start(7, begin_us + PERIOD_US);
+        }
+        trace = trace.after(1).timer_irq_end().after(5).run(LOOP).after(100);
+        if turn % 3 == 0 {
+            if let Wait::TimeOut = wait {
+                trace = trace.hrtimer_start(8, begin_us + PERIOD_US);
+            }
+            trace = trace.block(LOOP, HELPER).after(asleep_us).wake(LOOP);
+            trace = trace.after(5).preempt(HELPER, LOOP).after(1);
+            if let Wait::TimeOut = wait {
+                trace = trace.event(
+                    "timer_hrtimer_cancel",
+                    &[("hrtimer", event::Value::Unsigned(8))],
+                );
+            }
+            trace = trace.after(50);
+        }
+        if !matches!(wait, Wait::Interval) {
+            trace = trace.hrtimer_start(7, begin_us + PERIOD_US);
+        }
+        trace = trace.block(LOOP, Task::IDLE);
+    }
+    trace
+}
+
+/// Both find so many sleeps and so many cycles over the limit; none: neither finds any.
+#[track_caller]
+fn check_inside(trace: SyntheticTrace, expect: Option<(u64, u64)>) {
+    let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+    let inside = diagnosis.basis.inside.first();
+    let found = inside.map(|found| (found.sleeps, found.over));
+    assert_eq!(found, expect, "diagnose: {:?}", diagnosis.basis);
+    let inside = budget.inside.as_ref();
+    let found = inside.map(|found| (found.sleeps, found.over));
+    assert_eq!(found, expect, "check: {budget:?}");
+    let spans = diagnosis.basis.inside.first().map(|found| found.worst);
+    assert_eq!(spans, inside.map(|found| found.worst), "{budget:?}");
+    let is_held = budget.judgement == Judgement::Held;
+    assert_eq!(
+        is_held,
+        expect.is_none_or(|(_, over)| over == 0),
+        "{budget:?}"
+    );
+    assert!(diagnosis.activations.is_empty(), "{diagnosis:?}");
+    let text = report::diagnosis_text(&diagnosis, &report::TextStyle::default());
+    assert_eq!(text.starts_with("No activation"), is_held, "{text}");
+}
+
+#[test]
+fn a_sleep_that_others_end_between_two_timers_takes_the_reassurance_away() {
+    check_inside(cycles(Wait::Sleep, 5_000), Some((3, 3)));
+    check_inside(cycles(Wait::Interval, 5_000), Some((3, 3)));
+}
+
+#[test]
+fn a_short_one_does_not() {
+    check_inside(cycles(Wait::Sleep, 500), Some((3, 0)));
+}
+
+#[test]
+fn a_sleep_with_a_time_out_waits_for_the_next_work() {
+    check_inside(cycles(Wait::TimeOut, 5_000), None);
+}
+
+#[test]
+fn who_is_woken_by_others_alone_has_activations_of_its_own() {
+    let mut trace = SyntheticTrace::new().at(0).block(LOOP, HELPER);
+    for turn in 1..=20 {
+        trace = trace.at(turn * 5_000).wake(LOOP).after(5);
+        trace = trace.preempt(HELPER, LOOP).after(100).block(LOOP, HELPER);
+    }
+    check_inside(trace, None);
+}
+
+#[test]
+fn a_timer_that_does_not_come_steadily_is_no_release() {
+    let mut trace = SyntheticTrace::new().at(0).block(LOOP, HELPER);
+    let mut at_us = 0;
+    for turn in 1..=20_i64 {
+        at_us += 3_000 + turn * turn * 777;
+        trace = trace.at(at_us).timer_irq().hrtimer_expire(7).wake(LOOP);
+        trace = trace.hrtimer_done(7).timer_irq_end().after(5);
+        trace = trace.preempt(HELPER, LOOP).after(100).block(LOOP, HELPER);
+        trace = trace.after(9_000).wake(LOOP).after(5);
+        trace = trace.preempt(HELPER, LOOP).after(100).block(LOOP, HELPER);
+        at_us += 9_300;
+    }
+    check_inside(trace, None);
+}
+
+#[test]
+fn a_loop_that_never_wakes_again_from_a_sleep_inside_is_not_in_time() {
+    let trace = cycles(Wait::Sleep, 500).at(110_000).timer_irq();
+    let trace = trace.hrtimer_expire(7).wake(LOOP).hrtimer_done(7);
+    let trace = trace.timer_irq_end().after(5).run(LOOP).after(100);
+    let trace = trace
+        .block(LOOP, HELPER)
+        .at(150_000)
+        .block(HELPER, Task::IDLE);
+    check_inside(trace, Some((4, 1)));
+}
+
+/// Microseconds of the trace's clock.
+fn from_to(begin_us: i64, end_us: i64) -> TimeRange {
+    TimeRange {
+        begin: Instant::from_ns(begin_us * 1_000),
+        end: Instant::from_ns(end_us * 1_000 + 1),
+    }
+}
+
+/// An activation from 1000 µs that works until 7010 µs.
+fn work_of_six_ms() -> SyntheticTrace {
+    let trace = SyntheticTrace::new().at(10).block(LOOP, Task::IDLE);
+    let trace = trace.at(1000).timer_irq().wake(LOOP).after(1);
+    let trace = trace.timer_irq_end().at(1010).run(LOOP).at(2000).nmi(1);
+    trace.at(7010).block(LOOP, Task::IDLE).at(20_000).nmi(1)
+}
+
+/// How many activations both judge in a window, how many of them are late, and for how long the
+/// longest of those lasted, in microseconds.
+#[track_caller]
+fn check_window(trace: SyntheticTrace, range: TimeRange, expect: (u64, u64, Option<i64>)) {
+    let (diagnosis, budget) = asked(trace, range);
+    let late = diagnosis.activations.iter().map(|late| late.latency());
+    let found = (
+        diagnosis.basis.activations,
+        late.clone().count() as u64,
+        late.max().map(|longest| longest.as_ns() / 1000),
+    );
+    assert_eq!(found, expect, "diagnose: {diagnosis:?}");
+    let worst = budget.worst.map(|worst| worst.duration().as_ns() / 1000);
+    let worst = worst.filter(|_| budget.over > 0);
+    let found = (budget.samples + budget.open, budget.over, worst);
+    assert_eq!(found, expect, "check: {budget:?}");
+}
+
+#[test]
+fn work_that_goes_on_at_the_end_of_the_window_is_as_long_as_it_was_seen() {
+    let check = |end_us: i64, expect| check_window(work_of_six_ms(), from_to(0, end_us), expect);
+    check(3000, (1, 0, None));
+    // Up to the end of the window, also where nothing happens before it.
+    check(5000, (1, 1, Some(4000)));
+    check(7009, (1, 1, Some(6009)));
+    check(7010, (1, 1, Some(6010)));
+    check(20_000, (1, 1, Some(6010)));
+}
+
+#[test]
+fn what_ends_in_the_window_is_as_long_as_it_was_wherever_it_began() {
+    let check = |begin_us: i64, expect| {
+        check_window(work_of_six_ms(), from_to(begin_us, 20_000), expect);
+    };
+    check(1005, (1, 1, Some(6010)));
+    check(6900, (1, 1, Some(6010)));
+    check(7010, (1, 1, Some(6010)));
+    check(7011, (0, 0, None));
+}
+
+#[test]
+fn the_start_up_of_a_thread_is_no_cycle_of_it() {
+    let maker = Task::fair(99, "maker");
+    let early = Task::fair(LOOP.tid, "main");
+    let trace = |named: Task| {
+        let trace = SyntheticTrace::new().at(10).run(maker);
+        let trace = trace.wakeup_new(named, 0).at(20).block(maker, named);
+        // It works for long before it waits for the first time, and has its name by then.
+        let trace = trace.at(9_000).block(LOOP, Task::IDLE);
+        let trace = trace.at(20_000).timer_irq().wake(LOOP).after(1);
+        let trace = trace.timer_irq_end().after(5).run(LOOP).after(100);
+        trace.block(LOOP, Task::IDLE)
+    };
+    // By number both names are meant: it is judged to its switch-in.
+    check_window(trace(early), TimeRange::ALL, (2, 0, None));
+    check_window(trace(LOOP), TimeRange::ALL, (2, 0, None));
+    // Where it waits for a CPU for too long, that is late.
+    let starved = SyntheticTrace::new().at(10).run(maker).wakeup_new(LOOP, 0);
+    let starved = starved.at(5_010).block(maker, LOOP).at(9_000);
+    let starved = starved.block(LOOP, Task::IDLE);
+    check_window(starved, TimeRange::ALL, (1, 1, Some(5_000)));
+    // The window ends in its start-up.
+    check_window(trace(LOOP), from_to(0, 8_000), (1, 0, None));
+}
+
+#[test]
+fn an_activation_of_which_only_the_switch_in_was_not_recorded_is_as_long_as_it_was() {
+    let trace = |begin_us: i64, end_us: i64| {
+        let trace = SyntheticTrace::new().at(10).block(LOOP, HELPER);
+        let trace = trace.at(begin_us).timer_irq().wake(LOOP).after(1);
+        // The tracer says who has the CPU, and no event says since when.
+        let trace = trace.timer_irq_end().at(end_us - 5);
+        let current = [("tid", event::Value::Signed(LOOP.tid.into()))];
+        let trace = trace.event("rtscope_current", &current).at(end_us);
+        trace.block(LOOP, HELPER)
+    };
+    check_window(trace(1000, 1070), TimeRange::ALL, (1, 0, None));
+    check_window(trace(1000, 5000), TimeRange::ALL, (1, 1, Some(4000)));
+    // Its wake-up was not seen either: neither knows how long it was.
+    let unseen = trace(1000, 1070).lost(900, 1050);
+    check_window(unseen, TimeRange::ALL, (0, 0, None));
+}
