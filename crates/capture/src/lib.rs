@@ -17,6 +17,7 @@ mod heartbeat;
 mod housekeeping;
 mod keep;
 mod kernel_ctf;
+mod kernel_filter;
 mod kernel_trace;
 mod lanes;
 pub mod leftovers;
@@ -54,7 +55,7 @@ pub use record::{fly, record};
 pub use record_config::{RecordConfig, RecordSummary};
 pub use recorder::{Mode, Recorder, RecorderConfig};
 pub use ring_folders::{require_folder as require_ring_folder, require_rings};
-pub use select::{EventSelection, Selected};
+pub use select::{EventSelection, Selected, named_event};
 pub use snapshot::{MissingPart, SnapshotFacts, SnapshotSummary, write_snapshot};
 pub use statedump::{
     BlockDevice, InterruptLine, MemoryMap, NetworkInterface, OpenFile, StateDump, TaskState,

@@ -30,7 +30,7 @@ pub struct RecordConfig {
     pub user: Option<UserConfig>,
     /// Run this, and stop when it ends.
     pub command: Option<Vec<OsString>>,
-    /// Kernel filters, each on one event.
+    /// Filters, each on one event, in the language of every verb; several of one event: any.
     pub filters: Vec<(EventName, String)>,
     /// Probes in programs and in the kernel.
     pub probes: Vec<Probe>,

@@ -1,12 +1,13 @@
 //! The flight recorder: an instance of our own whose rings are drained in one quick copy.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use event::{Cpu, Error, ErrorKind, Result};
 use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, Switch, Tracefs};
 
 use crate::housekeeping;
+use crate::kernel_filter;
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::probes::Probes;
 use crate::select::{EventSelection, Selected};
@@ -37,7 +38,7 @@ pub struct RecorderConfig {
     pub stop_trigger_comm: Option<String>,
     /// Only these CPUs; all when none are named.
     pub cpus: Option<Vec<Cpu>>,
-    /// Kernel filters, each on one event.
+    /// Filters, each on one event, in the language of every verb.
     pub filters: Vec<(EventName, String)>,
     /// Events that somebody else records.
     pub without: BTreeSet<EventName>,
@@ -99,9 +100,10 @@ impl Recorder {
             );
         }
         let formats = Arc::new(Formats::load(&tracefs, &selected.events)?);
+        let filters = kernel_filter::filters(&config.filters, &formats)?;
         remove_dead(&tracefs);
         let instance = Instance::create(&tracefs)?;
-        set_up(&instance, config, &selected)?;
+        set_up(&instance, config, &selected, &filters)?;
         let recorded = config
             .cpus
             .clone()
@@ -254,21 +256,19 @@ fn remove_dead(tracefs: &Tracefs) {
     }
 }
 
-fn set_up(instance: &Instance, config: &RecorderConfig, selected: &Selected) -> Result<()> {
+fn set_up(
+    instance: &Instance,
+    config: &RecorderConfig,
+    selected: &Selected,
+    filters: &BTreeMap<&EventName, String>,
+) -> Result<()> {
     instance.set_buffer_size(config.buffer_bytes_per_cpu)?;
     instance.set_overwrite(true)?;
     if let Some(cpus) = &config.cpus {
         instance.set_cpus(cpus)?;
     }
-    for (event, filter) in &config.filters {
-        if !selected.events.contains(event) {
-            return Err(
-                Error::new(ErrorKind::InvalidInput, "a filter on an event not recorded")
-                    .found(format!("{event}: {filter}"))
-                    .fix(format!("add --events {event}")),
-            );
-        }
-        instance.set_filter(event, filter)?;
+    for (event, words) in filters {
+        instance.set_filter(event, words)?;
     }
     for event in &selected.events {
         instance.enable(event)?;

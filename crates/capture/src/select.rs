@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use event::{Error, ErrorKind, Result};
-use ftrace::EventName;
+use ftrace::{EventName, lttng};
 
 use crate::sets;
 
@@ -11,7 +11,8 @@ use crate::sets;
 const NEAR_MATCHES: usize = 5;
 
 /// What was asked for: sets (`sched`, `irq`, …), tracepoints (`sched:sched_switch`,
-/// `sched_switch`) and patterns with `*` and `?`. What begins with `?` may be absent.
+/// `sched_switch`, LTTng's `syscall_entry_openat`) and patterns with `*` and `?`. What begins with
+/// `?` may be absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSelection {
     terms: Vec<String>,
@@ -112,13 +113,53 @@ fn add_set(
 
 /// Adds what `pattern` matches; false when that is nothing.
 fn add(pattern: &str, available: &[EventName], events: &mut BTreeSet<EventName>) -> bool {
-    let before = events.len();
-    let mut any = false;
-    for event in available.iter().filter(|event| matches(pattern, event)) {
-        any = true;
-        events.insert(event.clone());
+    let found = called(pattern, available);
+    events.extend(found.iter().map(|event| (*event).clone()));
+    !found.is_empty()
+}
+
+/// The events that `pattern` names: by the kernel's names, and where there is none, by LTTng's.
+fn called<'e>(pattern: &str, available: &'e [EventName]) -> Vec<&'e EventName> {
+    let kernels = available.iter().filter(|event| matches(pattern, event));
+    let kernels: Vec<_> = kernels.collect();
+    if !kernels.is_empty() || pattern.contains(':') {
+        return kernels;
     }
-    any || events.len() > before
+    let lttngs = available
+        .iter()
+        .filter(|event| glob(pattern, &lttng::name(event)));
+    lttngs.collect()
+}
+
+/// The one event that is called so, by the kernel or by LTTng.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when none is, with names that are near; [`ErrorKind::InvalidInput`] when
+/// several are.
+pub fn named_event<'e>(typed: &str, available: &'e [EventName]) -> Result<&'e EventName> {
+    match called(typed, available)[..] {
+        [event] => Ok(event),
+        [] => {
+            let plain = typed.rsplit(':').next().unwrap_or(typed);
+            let names = available.iter().map(|event| event.name.as_str());
+            let fix = match expr::nearest(plain, names) {
+                Some(near) => format!("perhaps '{near}' is meant"),
+                None => "/sys/kernel/tracing/available_events lists them".to_owned(),
+            };
+            let error = Error::new(ErrorKind::NotFound, "this kernel has no such tracepoint");
+            Err(error.found(format!("'{typed}'")).fix(fix))
+        }
+        ref found => {
+            let names: Vec<_> = found
+                .iter()
+                .take(NEAR_MATCHES)
+                .map(ToString::to_string)
+                .collect();
+            let error = Error::new(ErrorKind::InvalidInput, "several tracepoints are called so");
+            let fix = format!("choose from: {}", names.join(", "));
+            Err(error.found(format!("'{typed}'")).fix(fix))
+        }
+    }
 }
 
 /// Whether `pattern` names `event`: `system:name`, or a name of any system.
@@ -239,6 +280,50 @@ mod tests {
             &[],
             "irq_handler_entry softirq_entry sched_switch sched_wakeup sched_waking",
         );
+    }
+
+    #[test]
+    fn lttngs_names_select_what_the_kernel_calls_otherwise() {
+        let check = |terms: &[&str], expect: &str| {
+            assert_eq!(resolve(terms).ok().as_deref(), Some(expect), "{terms:?}");
+        };
+        check(&["syscall_entry_read"], "sys_enter_read");
+        check(
+            &["syscall_entry_*,sched_switch"],
+            "sched_switch sys_enter_read",
+        );
+        check(&["irq_softirq_entry"], "softirq_entry");
+        assert!(resolve(&["syscalls:syscall_entry_read"]).is_err());
+    }
+
+    #[test]
+    fn a_tracepoint_is_found_by_both_its_names_or_refused_with_a_near_one() {
+        let available: Vec<_> = [
+            "sched:sched_switch",
+            "irq:softirq_entry",
+            "syscalls:sys_enter_openat",
+            "a:twice",
+            "b:twice",
+        ]
+        .iter()
+        .filter_map(|name| EventName::parse(name))
+        .collect();
+        let check = |typed: &str, expect: Result<&str, &str>| {
+            let found = named_event(typed, &available).map(ToString::to_string);
+            let found = found.map_err(|error| error.fixed_by().expect("a remedy").to_owned());
+            match expect {
+                Ok(name) => assert_eq!(found.as_deref(), Ok(name), "{typed}"),
+                Err(fix) => assert!(found.as_ref().is_err_and(|found| found.contains(fix))),
+            }
+        };
+        check("sched_switch", Ok("sched:sched_switch"));
+        check("irq_softirq_entry", Ok("irq:softirq_entry"));
+        check("softirq_entry", Ok("irq:softirq_entry"));
+        check("syscall_entry_openat", Ok("syscalls:sys_enter_openat"));
+        check("a:twice", Ok("a:twice"));
+        check("twice", Err("a:twice, b:twice"));
+        check("sched_swich", Err("'sched_switch'"));
+        check("jackd", Err("available_events"));
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //!
 //! [`period`] reads the definitions of periods that lttng-analyses brought up.
 //!
-//! [`kernel`] makes code for the kernel of a filter and of the [`Key`] of an event.
+//! [`kernel`] makes code for the kernel of a filter and of the [`Key`] of an event; [`words`] says
+//! a filter in the language of the kernel's own filters.
 //!
 //! Both languages are on one page, `docs/filter.md`, whose examples are tests.
 //!
@@ -31,6 +32,7 @@ mod lexer;
 mod notes;
 mod number;
 mod parser;
+mod parts;
 mod pattern;
 pub mod period;
 mod print;
@@ -40,6 +42,7 @@ pub mod steps;
 mod tasks;
 mod tokens;
 mod units;
+pub mod words;
 
 pub use ast::{
     BinaryOp, CompareOp, Cond, Expr, FieldRef, FieldScope, Literal, MatchOp, Operand, Pattern,

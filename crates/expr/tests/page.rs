@@ -70,7 +70,10 @@ fn the_pages_commands_periods_and_captures_are_read() {
         let filter = line
             .split_once("--filter '")
             .and_then(|(_, rest)| rest.strip_suffix('\''));
-        Expr::parse(filter.expect("a filter")).expect("it is read");
+        let filter = filter.expect("a filter");
+        let of_event = line.contains(" record ").then(|| filter.split_once(": "));
+        let filter = of_event.map_or(filter, |parts| parts.expect("EVENT: EXPR").1);
+        Expr::parse(filter).expect("it is read");
     }
     for line in lines("period") {
         Period::parse(&line).expect("it is read");

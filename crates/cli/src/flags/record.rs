@@ -40,7 +40,9 @@ pub struct RecordWhat {
     pub context: Vec<String>,
     /// EVENT only where EXPR holds; repeatable
     ///
-    /// The kernel decides, before it writes the event.
+    /// The kernel decides, before it writes the event: as in 'sched_switch: next_prio < 0'. What is
+    /// recorded is what 'cat --filter' lets through; what the kernel cannot answer so is refused.
+    /// Of several for one EVENT, any may hold. docs/filter.md is the language.
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,
     /// An event at a function of a program: [NAME=]FILE:FUNCTION [FIELD=EXPR[:TYPE]]…

@@ -32,7 +32,7 @@ pub struct RecordOptions {
     pub kernel: bool,
     /// Events of applications.
     pub user: Option<UserConfig>,
-    /// In-kernel filters: event or pattern, and expression.
+    /// Filters: event, and expression.
     pub filters: Vec<(String, String)>,
     /// Whether the state dump has the memory of all processes.
     pub maps: bool,
@@ -128,11 +128,15 @@ fn filter(text: &str) -> Result<(String, String)> {
         .split_once(": ")
         .map(|(event, expr)| (event.trim(), expr.trim()));
     match split.filter(|(event, expr)| !event.is_empty() && !expr.is_empty()) {
-        Some((event, expr)) => Ok((event.to_owned(), expr.to_owned())),
+        Some((event, text)) => {
+            // A mistake is told here, before anything is looked for.
+            expr::Expr::parse(text)?;
+            Ok((event.to_owned(), text.to_owned()))
+        }
         None => Err(
             Error::new(ErrorKind::InvalidInput, "--filter is not 'EVENT: EXPR'")
                 .found(format!("'{text}'"))
-                .fix("as in --filter 'sched_switch: next_prio < 100'"),
+                .fix("as in --filter 'sched_switch: next_prio < 0'"),
         ),
     }
 }
@@ -165,8 +169,8 @@ mod tests {
             assert_eq!(found, expect, "{text}");
         };
         check(
-            "sched_switch: next_prio < 100",
-            Some(("sched_switch", "next_prio < 100")),
+            "sched_switch: next_prio < 0",
+            Some(("sched_switch", "next_prio < 0")),
         );
         check(
             "sched:sched_switch: next_pid == 1",

@@ -39,6 +39,8 @@ pub enum Place {
         /// Offset from the record's begin.
         at: u32,
     },
+    /// An address in the memory of a program; the recording has what lies there.
+    Address,
     /// Not where the kernel can read it.
     Nowhere,
 }

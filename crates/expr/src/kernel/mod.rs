@@ -12,6 +12,7 @@
 mod asm;
 mod coder;
 mod conditions;
+mod kinds;
 mod numbers;
 mod texts;
 
@@ -93,6 +94,7 @@ pub fn compile(
     let (no, end) = (coder.assembler.label(), coder.assembler.label());
     if let Some((expr, written)) = filter {
         check_cond(&expr.root, &layout.class, written.text)?;
+        kinds::check(&expr.root, layout, written.text)?;
         let program = Program::compile(expr, std::slice::from_ref(&layout.class))?;
         let yes = coder.assembler.label();
         let ways = Ways { yes, no };
@@ -167,7 +169,7 @@ impl Coder<'_> {
 }
 
 /// Whether the class has all fields that a condition names.
-fn check_cond(cond: &Cond, class: &EventClass, text: &str) -> Result<()> {
+pub(crate) fn check_cond(cond: &Cond, class: &EventClass, text: &str) -> Result<()> {
     match cond {
         Cond::All(parts) | Cond::Any(parts) => {
             let mut parts = parts.iter();

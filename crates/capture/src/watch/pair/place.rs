@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use abi::trackers::{PAIR_ARGUMENTS, RawPairFrame};
 use bpf_host::trackers::PairPlace;
-use event::{ClassId, Error, ErrorKind, EventClass, Field, FieldType, Integer, Result, Scope};
+use event::{ClassId, EventClass, Field, FieldType, Integer, Result, Scope};
 use expr::kernel::{Layout, Place};
-use expr::nearest;
-use ftrace::lttng::{self, Plan, Source};
-use ftrace::{EventName, Tracefs};
+use ftrace::Tracefs;
+use ftrace::lttng::{Plan, Source};
 use symbols::Places;
 
 use super::spec::{Spec, What};
+use crate::kernel_filter::with_contents;
 use crate::programs;
+use crate::select::named_event;
 
 /// Arguments that are passed in registers.
 const REGISTERS: usize = 6;
@@ -48,11 +49,23 @@ impl Event {
 fn tracepoint(typed: &str) -> Result<Event> {
     let tracefs = Tracefs::find()?;
     let available = tracefs.available_events()?;
-    let event = choose(typed, &available)?;
+    let event = named_event(typed, &available)?;
     let format = tracefs.format(event)?;
     let (plan, class) = Plan::compile(&format);
     let fields = class.fields.iter().zip(plan.sources());
-    let places = fields.map(|(field, source)| place(&field.ty, source));
+    let recorded = with_contents(&format, &class.name);
+    let places = fields.map(|(field, source)| {
+        let has_contents = |recorded: &EventClass| {
+            let recorded = recorded
+                .field(&field.name)
+                .map(|at| &recorded.fields[usize::from(at.0)].ty);
+            recorded.is_some_and(|ty| !matches!(ty, FieldType::Integer(_)))
+        };
+        match recorded.as_ref().is_some_and(has_contents) {
+            true => Place::Address,
+            false => place(&field.ty, source),
+        }
+    });
     Ok(Event {
         name: class.name.clone(),
         place: PairPlace::Tracepoint {
@@ -65,34 +78,6 @@ fn tracepoint(typed: &str) -> Result<Event> {
             in_frame: false,
         },
     })
-}
-
-fn choose<'e>(typed: &str, available: &'e [EventName]) -> Result<&'e EventName> {
-    let is_kernels = |event: &&EventName| event.name == typed || event.to_string() == typed;
-    let mut found: Vec<_> = available.iter().filter(is_kernels).collect();
-    if found.is_empty() {
-        let is_lttngs = |event: &&EventName| lttng::name(event) == typed;
-        found = available.iter().filter(is_lttngs).collect();
-    }
-    match found[..] {
-        [event] => Ok(event),
-        [] => {
-            let plain = typed.rsplit(':').next().unwrap_or(typed);
-            let names = available.iter().map(|event| event.name.as_str());
-            let fix = match nearest(plain, names) {
-                Some(near) => format!("perhaps '{near}' is meant"),
-                None => "/sys/kernel/tracing/available_events lists them".to_owned(),
-            };
-            let error = Error::new(ErrorKind::NotFound, "this kernel has no such tracepoint");
-            Err(error.found(format!("'{typed}'")).fix(fix))
-        }
-        _ => {
-            let names: Vec<_> = found.iter().map(ToString::to_string).collect();
-            let error = Error::new(ErrorKind::InvalidInput, "several tracepoints are called so");
-            let fix = format!("choose from: {}", names.join(", "));
-            Err(error.found(format!("'{typed}'")).fix(fix))
-        }
-    }
 }
 
 /// Where the tid of the running task is in every record, which programs may not read.
@@ -231,36 +216,6 @@ fn of_program(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tracepoint_is_found_by_both_its_names_or_refused_with_a_near_one() {
-        let available: Vec<_> = [
-            "sched:sched_switch",
-            "irq:softirq_entry",
-            "syscalls:sys_enter_openat",
-            "a:twice",
-            "b:twice",
-        ]
-        .iter()
-        .filter_map(|name| EventName::parse(name))
-        .collect();
-        let check = |typed: &str, expect: Result<&str, &str>| {
-            let found = choose(typed, &available).map(ToString::to_string);
-            let found = found.map_err(|error| error.fixed_by().expect("a remedy").to_owned());
-            match expect {
-                Ok(name) => assert_eq!(found.as_deref(), Ok(name), "{typed}"),
-                Err(fix) => assert!(found.as_ref().is_err_and(|found| found.contains(fix))),
-            }
-        };
-        check("sched_switch", Ok("sched:sched_switch"));
-        check("irq_softirq_entry", Ok("irq:softirq_entry"));
-        check("softirq_entry", Ok("irq:softirq_entry"));
-        check("syscall_entry_openat", Ok("syscalls:sys_enter_openat"));
-        check("a:twice", Ok("a:twice"));
-        check("twice", Err("a:twice, b:twice"));
-        check("sched_swich", Err("'sched_switch'"));
-        check("jackd", Err("available_events"));
-    }
 
     #[test]
     fn a_function_is_found_in_its_file_or_refused_with_the_reason() {

@@ -1,6 +1,6 @@
 //! From what a recording was asked for to what the capture takes.
 
-use capture::{EventSelection, Probe, RecordConfig};
+use capture::{EventSelection, Probe, RecordConfig, named_event};
 use event::{Error, ErrorKind, Result};
 use ftrace::{DynamicEvents, EventName, Tracefs};
 
@@ -36,7 +36,7 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
     })
 }
 
-/// The event called `name`, with or without its system.
+/// The event called `name` by the kernel, with or without its system, or by LTTng.
 fn event_name(name: &str, probes: &[Probe]) -> Result<EventName> {
     if probes.iter().any(|probe| probe.name == name) {
         return Ok(EventName {
@@ -44,16 +44,6 @@ fn event_name(name: &str, probes: &[Probe]) -> Result<EventName> {
             name: name.to_owned(),
         });
     }
-    if let Some(event) = EventName::parse(name) {
-        return Ok(event);
-    }
-    let mut known = Tracefs::find()?.available_events()?.into_iter();
-    known.find(|event| event.name == name).ok_or_else(|| {
-        Error::new(
-            ErrorKind::NotFound,
-            "--filter names an event that this kernel does not have",
-        )
-        .found(format!("'{name}'"))
-        .fix("sudo grep NAME /sys/kernel/tracing/available_events finds it")
-    })
+    let available = Tracefs::find()?.available_events()?;
+    named_event(name, &available).cloned()
 }
