@@ -121,14 +121,16 @@ impl Handlers {
                 self.begins(cpu, Which::Softirq(event.i64(vec)), now_ns);
             }
             Handler::SoftirqExit { vec } => return self.ends(cpu, Which::Softirq(event.i64(vec))),
-            Handler::HrtimerStart { hrtimer, expires } => {
+            Handler::HrtimerStart {
+                hrtimer, expires, ..
+            } => {
                 let timer = (event.u64(hrtimer), event.i64(expires));
                 self.sets(cpu, timer, kernel);
             }
             Handler::HrtimerCancel { hrtimer } => {
                 self.timers.remove(&event.u64(hrtimer));
             }
-            Handler::HrtimerExpireEntry { hrtimer, now } => {
+            Handler::HrtimerExpireEntry { hrtimer, now, .. } => {
                 return self.expires(cpu, event.u64(hrtimer), event.i64(now), now_ns);
             }
             _ => {}
