@@ -296,8 +296,8 @@ mod tests {
             assert_eq!(decode_tracked_hit(raw::bytes(&hit)).is_ok(), expect);
         };
         check(|hit| hit.stack.length = u32::MAX, true);
-        check(|hit| hit.tracked.series = 3, true);
-        check(|hit| hit.tracked.series = 4, false);
+        check(|hit| hit.tracked.series = SERIES_MAX as u8 - 1, true);
+        check(|hit| hit.tracked.series = SERIES_MAX as u8, false);
         check(|hit| hit.tracked.label = [0xff; 16], true);
         assert!(decode_tracked_hit(&raw::bytes(&sample())[1..]).is_err());
     }

@@ -419,6 +419,16 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A thread may have been woken and have run, so many times, and nobody knows for how long.
+    fn may_have_waited(&mut self, kernel: &Kernel, process: ProcId, since_ns: i64, count: u64) {
+        let task = kernel.named(kernel.process(process));
+        let is_it =
+            |subject: &Subject| is_wake_up_of(subject, &task) || is_response_of(subject, &task);
+        for _ in 0..count {
+            self.sample(is_it, since_ns, End::Unknown);
+        }
+    }
+
     /// What is still open when the trace ends is over if it is over already; else nobody knows.
     fn still_open(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, doubtful: bool) {
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
@@ -513,15 +523,7 @@ impl Sink for Checker<'_> {
                 process,
                 since_ns,
                 count,
-            } => {
-                let task = kernel.named(kernel.process(process));
-                let is_it = |subject: &Subject| {
-                    is_wake_up_of(subject, &task) || is_response_of(subject, &task)
-                };
-                for _ in 0..count {
-                    self.sample(is_it, since_ns, End::Unknown);
-                }
-            }
+            } => self.may_have_waited(kernel, process, since_ns, count),
             Change::Switch {
                 cpu, prev, pause, ..
             } => self.cycles.leaves(prev.0, cpu, self.now_ns, pause),
