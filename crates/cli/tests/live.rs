@@ -118,7 +118,8 @@ fn events_of_applications_are_printed_as_they_come_and_kept_nowhere() {
     assert_eq!(live.try_wait().expect("its state"), None, "it goes on");
     drop(live.stdin.take());
     numbers.extend(lines.filter_map(|line| number(&line.expect("text"))));
-    assert!(live.wait().expect("it ends").success());
+    let ended = live.wait_with_output().expect("it ends");
+    assert!(ended.status.success(), "{ended:?}");
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
     assert!(is_empty(&temporary) && is_empty(scene.shared()));
 }
