@@ -21,14 +21,17 @@ fn eval(folder: &Path, words: &str) -> Command {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::piped());
     // SAFETY: a call of the system, which touches no memory.
-    unsafe { command.pre_exec(heed_hangups) };
+    unsafe { command.pre_exec(heed_all) };
     command
 }
 
-/// Who runs the tests may ignore SIGHUP, as under nohup(1), and children inherit that.
-fn heed_hangups() -> std::io::Result<()> {
-    // SAFETY: no handler is installed.
-    unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+/// Who runs the tests may ignore signals, and children inherit that: SIGHUP under nohup(1), SIGINT
+/// and SIGQUIT behind a shell's `&`.
+fn heed_all() -> std::io::Result<()> {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     Ok(())
 }
 
@@ -376,7 +379,7 @@ fn in_a_terminal(folder: &Path) -> (Child, Option<std::fs::File>) {
         shell.pre_exec(|| {
             libc::setsid();
             libc::ioctl(0, libc::TIOCSCTTY, 0);
-            heed_hangups()
+            heed_all()
         });
     }
     (shell.spawn().expect("a shell"), Some(master))
