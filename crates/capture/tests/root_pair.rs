@@ -136,68 +136,73 @@ fn its_intervals_are_those_of_the_events_that_it_saw_to_the_nanosecond() {
     check(opens, "syscall_exit_openat", "$tid");
 }
 
+/// How often a recording is compared before a difference is believed to be the tracker's.
+///
+/// Linux 6.18 leaves switches out of idle out of recordings (docs/one-truth.md). On a busy virtual
+/// machine it was seen to leave out others, too, of a recording or of what programs see, for some
+/// milliseconds on a CPU and without a count: in one of twenty runs.
+const COMPARISONS: u32 = 5;
+
 #[test]
 fn a_recording_of_the_same_time_has_the_same_intervals() {
     let _privileged = testkit::privileged();
+    let mut differences = Vec::new();
+    for _ in 0..COMPARISONS {
+        match compared_with_a_recording() {
+            Ok(()) => return,
+            Err(difference) => differences.push(difference),
+        }
+    }
+    panic!("never the same: {differences:#?}");
+}
+
+/// Runs the load under a tracker and a recording; what only one of them has is the error.
+fn compared_with_a_recording() -> Result<(), String> {
     let question = question("sched_waking/prio <= 20", "sched_switch", "tid=next_tid");
     let (running, text) = recorded(&["sched/sched_waking", "sched/sched_switch"], || {
         let mut running = Running::start(&question, config());
         running.during(load());
         running
     });
-    if running
-        .watch
-        .statistics()
-        .expect("counters")
-        .losses
-        .recursion
-        > 0
-    {
-        let name = "a_recording_of_the_same_time_has_the_same_intervals";
-        return testkit::skip(name, "the kernel left out events, and counted them");
+    let losses = running.watch.statistics().expect("counters").losses;
+    if losses.recursion > 0 {
+        return Err("the kernel left out events, and counted them".into());
     }
-    let events = pair_scene::wakeups_and_switches(&text);
-    let recorded = paired(events);
-    assert!(running.hits.len() >= 60, "{}", running.hits.len());
-    let mut unrecorded = Vec::new();
-    for tracked in &running.hits {
-        let one = as_interval(tracked);
-        // A task's intervals do not overlap, so that at most one of the recording is this one,
-        // however far apart both read the clock.
-        let same = recorded
-            .iter()
-            .filter(|of| of.key == one.key && of.overlaps(&one));
-        match same.count() {
-            0 => unrecorded.push(tracked),
-            count => assert_eq!(count, 1, "{tracked:?}"),
-        }
-    }
-    // Linux 6.18 leaves switches out of idle out of recordings (docs/one-truth.md). On a busy
-    // virtual machine it was seen to leave out others, too, of a recording or of what programs see,
-    // for some milliseconds on a CPU and without a count: up to 4 of 76 in one of twenty runs.
-    let few = |left_out: usize, of: usize| left_out * 10 <= of;
-    let hits = running.hits.len();
-    assert!(few(unrecorded.len(), hits), "{hits} hits: {unrecorded:?}");
+    let recorded = paired(pair_scene::wakeups_and_switches(&text));
     let tracked: Vec<_> = running.hits.iter().map(as_interval).collect();
-    let (first, last) = (
-        tracked.iter().map(|one| one.begin_ns).min(),
-        tracked.iter().map(|one| one.end_ns).max(),
-    );
+    assert!(tracked.len() >= 60, "{}", tracked.len());
+    let unrecorded = missing_in(&recorded, tracked.iter());
+    let first = tracked.iter().map(|one| one.begin_ns).min();
+    let last = tracked.iter().map(|one| one.end_ns).max();
     let own = std::process::id() as u64;
-    let mut untracked = Vec::new();
-    for one in &recorded {
+    let inside = recorded.iter().filter(|one| {
         let is_inside = Some(one.begin_ns) > first && Some(one.end_ns) < last;
-        if is_inside && !one.by_process(own, &text) {
-            let same = tracked
-                .iter()
-                .filter(|of| of.key == one.key && of.overlaps(one));
-            match same.count() {
-                0 => untracked.push(one),
-                count => assert_eq!(count, 1, "{one:?}"),
-            }
-        }
+        is_inside && !one.by_process(own, &text)
+    });
+    let untracked = missing_in(&tracked, inside);
+    match unrecorded.is_empty() && untracked.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "not recorded: {unrecorded:?}, not tracked: {untracked:?}"
+        )),
     }
-    assert!(few(untracked.len(), recorded.len()), "{untracked:?}");
+}
+
+/// Those of `wanted` that no interval of `of` is.
+///
+/// A task's intervals do not overlap, so that at most one is the same, however far apart both sides
+/// read the clock.
+fn missing_in<'a>(
+    of: &[Interval],
+    wanted: impl Iterator<Item = &'a Interval>,
+) -> Vec<&'a Interval> {
+    let is_missing = |one: &&Interval| {
+        let same = of.iter().filter(|of| of.key == one.key && of.overlaps(one));
+        let count = same.count();
+        assert!(count <= 1, "{one:?}");
+        count == 0
+    };
+    wanted.filter(is_missing).collect()
 }
 
 #[test]

@@ -19,9 +19,22 @@ const TIMES_IN_ALL: u32 = 5;
 /// With it, the recordings are others each time.
 const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
 
-/// Claims of which the recordings hold a counter-example that is known. Each is a defect that is
-/// open; a claim that comes to hold fails until it is taken out of here.
-const NOT_YET: &[&str] = &[];
+/// Claims of which the recordings of `make test-all` hold a counter-example that is known; the
+/// fewer ones of `make test` hold none. Each is a defect that is open (docs/one-truth.md); a claim
+/// that comes to hold fails until it is taken out of here.
+const NOT_YET: &[(&str, &[&str])] = &[
+    (
+        "where_several_of_these_come_together",
+        &["diagnose_splits_the_waits_that_schedlog_lists"],
+    ),
+    (
+        "where_the_events_of_a_cpu_begin_late",
+        &[
+            "a_budget_is_held_or_broken_only_where_it_was",
+            "every_wait_that_is_listed_is_a_true_one",
+        ],
+    ),
+];
 
 /// Claims something of recordings with this fault; `name` is the test's.
 ///
@@ -30,7 +43,11 @@ const NOT_YET: &[&str] = &[];
 /// to.
 pub fn holds(name: &str, fault: Fault, claim: fn(&Recording) -> Claim) {
     let asked_for_more = std::env::var_os(RECORDINGS_VARIABLE).is_some();
-    let is_open = NOT_YET.contains(&name) && !asked_for_more;
+    let (under, of) = name.split_once("::").unwrap_or(("", name));
+    let is_known = NOT_YET
+        .iter()
+        .any(|(fault, claims)| *fault == under && claims.contains(&of));
+    let is_open = is_known && testkit::is_all() && !asked_for_more;
     let asked = std::env::var(RECORDINGS_VARIABLE).ok();
     let asked: Option<u32> = asked.and_then(|text| text.parse().ok());
     let (cases, max_shrink_iters) = match fault {
@@ -38,9 +55,7 @@ pub fn holds(name: &str, fault: Fault, claim: fn(&Recording) -> Claim) {
         _ => (RECORDINGS, 2_000),
     };
     let config = ProptestConfig {
-        // Of several faults at once, more recordings hold counter-examples that are known:
-        // docs/one-truth.md lists them.
-        cases: asked.unwrap_or(match testkit::is_all() && fault != Fault::Several {
+        cases: asked.unwrap_or(match testkit::is_all() {
             true => cases * TIMES_IN_ALL,
             false => cases,
         }),

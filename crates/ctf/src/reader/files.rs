@@ -84,7 +84,11 @@ impl TraceFiles {
             }
         }
         paths.sort();
-        dangling.extend(indexed(dir).filter(|name| !dir.join(name).is_file()));
+        let is_there = |name: &str| {
+            let is_part = |path: &str| path.strip_prefix(name).is_some_and(is_rotation);
+            paths.iter().any(|(path, _)| is_part(path))
+        };
+        dangling.extend(indexed(dir).filter(|name| !is_there(name)));
         dangling.sort();
         dangling.dedup();
         let open = |(place, (name, path)): (usize, (String, PathBuf))| {
@@ -193,6 +197,13 @@ impl TraceFiles {
     fn piece_bytes(&self) -> usize {
         (PIECES_BYTES / self.streams.len().max(1)).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)
     }
+}
+
+/// Whether this is what a tracer that rotates its files writes behind a stream's name; nothing is
+/// the stream itself.
+fn is_rotation(behind: &str) -> bool {
+    let number = behind.strip_prefix('_');
+    behind.is_empty() || number.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
 /// The streams that an index was written for, as LTTng keeps them beside its streams.
