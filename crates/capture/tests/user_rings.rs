@@ -1,7 +1,6 @@
 //! Check that a recorder sets the rings of programs that start meanwhile, and says of others that
 //! they have their own. Needs no privilege.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,16 +85,6 @@ impl Scene {
     }
 }
 
-fn end(mut child: Child) {
-    child
-        .stdin
-        .take()
-        .expect("an input")
-        .write_all(b"x")
-        .expect("it reads");
-    assert!(child.wait().expect("it ends").success());
-}
-
 #[test]
 fn a_recorder_sets_the_rings_of_a_program_that_starts() {
     let scene = Scene::new();
@@ -137,7 +126,7 @@ fn a_program_that_ran_before_keeps_its_rings_and_is_named_when_others_were_asked
         while !recording.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        end(child);
+        testkit::let_end(child);
         stop.store(true, Ordering::Release);
         let recorded = thread.join().expect("no panic");
         let Ok(summary) = recorded else {
@@ -175,7 +164,7 @@ fn what_is_left_out_is_in_no_trace_and_in_no_list() {
         let found: Vec<_> = found.map(|event| event.full_name()).collect();
         assert_eq!(found, names, "{words:?} without {out:?}");
         assert_eq!(refused, Vec::<String>::new());
-        end(child);
+        testkit::let_end(child);
     };
     check(&["app"], &[], 40, &["app:tick", "app:noise"]);
     check(&["app:*"], &["app:noise"], 20, &["app:tick"]);

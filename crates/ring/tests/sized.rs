@@ -2,7 +2,6 @@
 
 mod traced;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -92,17 +91,6 @@ fn whole_files(directory: &Directory) -> Vec<RingFile> {
     let names = directory.names().expect("names");
     let files = names.iter().map(|name| directory.rings(name));
     files.filter_map(|file| file.expect("rings")).collect()
-}
-
-/// Lets a program that waits go on, to its end.
-fn end(mut child: Child) {
-    child
-        .stdin
-        .take()
-        .expect("an input")
-        .write_all(b"x")
-        .expect("it reads");
-    assert!(child.wait().expect("it ends").success());
 }
 
 fn lost(file: &RingFile) -> u64 {
@@ -209,7 +197,7 @@ fn a_program_that_is_not_recorded_takes_no_memory_for_rings_until_it_is() {
         file.switch(event, Switch::On).expect("switched");
         assert!(memory() >= 256 << 10, "{} bytes", memory());
         assert_eq!(file.without_memory(), None);
-        end(child);
+        testkit::let_end(child);
         assert_eq!(lost(&file), 0);
         let mut left = files(scene.shared.path()).remove(0);
         assert_eq!(events(&mut left).len(), 1000);

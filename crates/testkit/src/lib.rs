@@ -1,5 +1,6 @@
 //! Helpers of tests; no product code depends on them.
 
+mod child;
 mod corpus;
 pub mod dat;
 mod leftovers;
@@ -8,8 +9,10 @@ mod probe;
 mod sample;
 mod small_trace;
 mod synthetic;
+mod terminal;
 pub mod waiting;
 
+pub use child::let_end;
 pub use corpus::Corpus;
 pub use leftovers::{Leftovers, tracefs_instances};
 pub use privileged::{Privileged, core_of, is_all, long, privileged, runs, skip, two_cpus};
@@ -17,3 +20,4 @@ pub use probe::{Traced, build_traced};
 pub use sample::{SAMPLE_EVENTS, write_sample};
 pub use small_trace::{event_class, one_stream_class};
 pub use synthetic::{SyntheticTrace, Task, moment};
+pub use terminal::Terminal;
