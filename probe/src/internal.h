@@ -152,7 +152,37 @@ void rtscope_closed_forget(void);
 /* shared/stays.c: there where the library stays loaded when all that it serves is closed. */
 extern const int rtscope_stays_ __attribute__((weak, visibility("hidden")));
 
-/* register.c: the bytes of an enumeration's description. */
+/* table.c: entries are appended at `used`, which moves behind them. */
+struct rtscope_table {
+    struct rtscope_file *file;
+    uint32_t next_id;
+    /* Whether it tells a recorder why events are missing. */
+    int has_notes;
+};
+/* What an entry says besides its description. */
+struct rtscope_facts {
+    uint32_t kind;
+    uint64_t switch_offset;
+    uint64_t code_address;
+};
+/* Room for a description of `text_bytes`, behind an entry that is filled in already; NULL where
+ * there is none. An event gets its id. */
+char *rtscope_table_append(struct rtscope_table *table, uint32_t text_bytes,
+                           const struct rtscope_facts *facts, uint64_t *used);
+/* The entry of an enumeration: its name, then two bounds and a text for each label. */
+void rtscope_table_enumeration(struct rtscope_table *table,
+                               const struct rtscope_enumeration_ *enumeration, uint64_t *used);
+/* Says why an event is missing, to recorders that want it. */
+void rtscope_table_note(struct rtscope_table *table, const char *provider, const char *name,
+                        const struct rtscope_refusal *why, uint64_t *used);
+/* The entry of an event, or, where recorders would not understand it, of a note. Returns whether
+ * there is such an event. */
+int rtscope_table_event(struct rtscope_table *table, struct rtscope_description *event,
+                        const struct rtscope_facts *facts, uint64_t *used);
+/* Once, under the name of an event: why what is recorded on some CPUs is lost. */
+void rtscope_table_missing_rings(struct rtscope_table *table,
+                                 const struct rtscope_description *event, uint64_t *used);
+/* The bytes of an enumeration's description. */
 size_t rtscope_enumeration_bytes(const struct rtscope_enumeration_ *enumeration);
 
 /* sweep.c: removes rings in `folder` that say nothing and whose process is gone. */

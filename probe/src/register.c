@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Programs and libraries come, fork and go: their descriptions go into the table of the shared
- * file, and the file's pages of switches are mapped over theirs.
+ * file (table.c), and the file's pages of switches are mapped over theirs.
  */
 #define _GNU_SOURCE
 #include "internal.h"
@@ -30,6 +30,7 @@ static struct rtscope_switch off;
 static struct {
     struct rtscope_settings settings;
     struct rtscope_file file;
+    struct rtscope_table table;
     struct rtscope_object *objects;
     struct rtscope_late *late;
     /* What writes the late events: the library's own view of the rings. */
@@ -37,9 +38,6 @@ static struct {
     ptrdiff_t area_offset;
     ptrdiff_t tid_offset;
     uint64_t switches_used;
-    uint32_t next_id;
-    /* Whether the table tells a recorder why events are missing. */
-    int has_notes;
     /* Whether the rings have memory, with pages of this process. */
     int is_warm;
     /* Whether the file was looked at for the last time. */
@@ -129,8 +127,8 @@ static void ask_recorders(const struct rtscope_object *object_known,
 static int begin_process(void)
 {
     process.switches_used = 0;
-    process.next_id = RTSCOPE_ID_FIRST;
-    process.has_notes = process.is_warm = process.has_ended = 0;
+    process.table = (struct rtscope_table){&process.file, RTSCOPE_ID_FIRST, 0};
+    process.is_warm = process.has_ended = 0;
     process.file.header = NULL;
     count_needs();
     rtscope_closed_forget();
@@ -147,70 +145,6 @@ static int begin_process(void)
     rtscope_filters_.bytes = header->filters_bytes;
     point_to_rings(&process.own);
     return 0;
-}
-
-/* What an entry says besides its description. */
-struct facts {
-    uint32_t kind;
-    uint64_t switch_offset;
-    uint64_t code_address;
-};
-
-/* Room at the end of the table for a description of `text_bytes`, behind an entry that is filled in
- * already; NULL when there is none. An event gets its id. */
-static char *append(uint32_t text_bytes, const struct facts *facts, uint64_t *used)
-{
-    struct rtscope_header *const header = process.file.header;
-    struct rtscope_entry entry;
-    const int is_event = facts->kind == RTSCOPE_ENTRY_EVENT;
-    process.has_notes |= facts->kind == RTSCOPE_ENTRY_NOTE;
-    const uint64_t bytes = (sizeof entry + text_bytes + 7) & ~UINT64_C(7);
-    if (bytes > header->table_bytes - *used || (is_event && process.next_id > UINT16_MAX) ||
-        rtscope_file_populate(&process.file, header->table_offset + *used, bytes) != 0) {
-        header->unregistered += is_event;
-        return NULL;
-    }
-    memset(&entry, 0, sizeof entry);
-    entry.entry_bytes = (uint32_t)bytes;
-    entry.text_bytes = text_bytes;
-    entry.kind = facts->kind;
-    entry.switch_offset = facts->switch_offset;
-    entry.code_address = facts->code_address;
-    if (is_event) {
-        struct rtscope_switch *const shared =
-            (struct rtscope_switch *)(void *)((char *)header + facts->switch_offset);
-        entry.id = process.next_id++;
-        shared->id = (uint16_t)entry.id;
-    }
-    char *const at = (char *)header + header->table_offset + *used;
-    memcpy(at, &entry, sizeof entry);
-    *used += bytes;
-    return at + sizeof entry;
-}
-
-size_t rtscope_enumeration_bytes(const struct rtscope_enumeration_ *enumeration)
-{
-    size_t bytes = strlen(enumeration->name) + 1;
-    for (size_t place = 0; place < enumeration->length; place++)
-        bytes += 16 + strlen(enumeration->labels[place].text) + 1;
-    return bytes;
-}
-
-/* The entries of an enumeration: its name, then two bounds and a text for each label. */
-static void append_enumeration(const struct rtscope_enumeration_ *enumeration, uint64_t *used)
-{
-    const struct facts facts = {RTSCOPE_ENTRY_ENUMERATION, 0, 0};
-    const size_t bytes = rtscope_enumeration_bytes(enumeration);
-    char *at = bytes <= UINT32_MAX ? append((uint32_t)bytes, &facts, used) : NULL;
-    if (!at)
-        return;
-    at = stpcpy(at, enumeration->name) + 1;
-    for (size_t place = 0; place < enumeration->length; place++) {
-        const struct rtscope_label_ *const label = &enumeration->labels[place];
-        memcpy(at, &label->first, 8);
-        memcpy(at + 8, &label->last, 8);
-        at = stpcpy(at + 16, label->text) + 1;
-    }
 }
 
 /* Memory first, or the first events would find none. Rings of a size that somebody chose are this
@@ -256,59 +190,21 @@ static void publish(uint64_t used)
     }
 }
 
-/* Says why an event is missing, to recorders that want it. */
-static void append_note(const char *provider, const char *name,
-                        const struct rtscope_refusal *why, uint64_t *used)
-{
-    static const struct facts facts = {RTSCOPE_ENTRY_NOTE, 0, 0};
-    char note[RTSCOPE_NOTE_BYTES];
-    const uint32_t bytes = rtscope_note(note, provider, name, why);
-    char *const at = append(bytes, &facts, used);
-    if (at)
-        memcpy(at, note, bytes);
-}
-
-/* The entry of an event, or, where recorders would not understand it, of a note. Returns whether
- * there is such an event. */
-static int append_event(struct rtscope_description *event, const struct facts *facts,
-                        uint64_t *used)
-{
-    struct rtscope_refusal why;
-    if (rtscope_description_check(event, &why) != 0) {
-        append_note(event->provider, event->name, &why, used);
-        return 0;
-    }
-    char *const at = append((uint32_t)(event->text_bytes - (event->left_out > 0)), facts, used);
-    if (at)
-        rtscope_description_copy(at, event);
-    return at != NULL;
-}
-
 struct describing {
     const struct rtscope_object *object;
     uint64_t used;
 };
 
-/* Once, under the name of an event: why what is recorded on some CPUs is lost. */
-static void note_missing_rings(const struct rtscope_description *event, uint64_t *used)
-{
-    struct rtscope_refusal why = {
-        "some CPUs have no ring for", "their memory was refused: ",
-        strerror(process.file.missing_rings),
-        "make room in its directory, or set RTSCOPE_RING_SIZE=64K; start it again"};
-    process.file.missing_rings = 0;
-    append_note(event->provider, event->name, &why, used);
-}
-
 static void describe_site(const struct rtscope_site *site, void *context)
 {
     struct describing *const describing = context;
-    const struct facts facts = {RTSCOPE_ENTRY_EVENT,
+    const struct rtscope_facts facts = {RTSCOPE_ENTRY_EVENT,
                                 describing->object->switches_offset + site->switch_offset,
                                 site->code_address};
     struct rtscope_description event = {site->text, site->text_bytes, 1, NULL, NULL, 0};
-    if (append_event(&event, &facts, &describing->used) && process.file.missing_rings)
-        note_missing_rings(&event, &describing->used);
+    if (rtscope_table_event(&process.table, &event, &facts, &describing->used) &&
+        process.file.missing_rings)
+        rtscope_table_missing_rings(&process.table, &event, &describing->used);
 }
 
 /* Describes all events of an object. */
@@ -319,7 +215,7 @@ static void describe(struct rtscope_object *object)
     for (const struct rtscope_enumeration_ *const *one = sections->enumerations_begin;
          one != sections->enumerations_end; one++)
         if (*one)
-            append_enumeration(*one, &describing.used);
+            rtscope_table_enumeration(&process.table, *one, &describing.used);
     rtscope_sections_each(sections, describe_site, &describing);
     object->table_begin = process.file.header->table_used;
     object->table_end = describing.used;
@@ -332,7 +228,7 @@ static void refuse_object(const struct rtscope_refusal *why)
     struct rtscope_header *const header = process.file.header;
     uint64_t used = header->table_used;
     header->unregistered++;
-    append_note("rtscope_probe", header->name, why, &used);
+    rtscope_table_note(&process.table, "rtscope_probe", header->name, why, &used);
     publish(used);
 }
 
@@ -340,7 +236,7 @@ static void refuse_object(const struct rtscope_refusal *why)
 static void describe_late(struct rtscope_late *late)
 {
     struct rtscope_header *const header = process.file.header;
-    struct facts facts = {late->kind, 0, 0};
+    struct rtscope_facts facts = {late->kind, 0, 0};
     const uint64_t place = process.switches_used;
     late->state = &off;
     if (!header)
@@ -356,10 +252,10 @@ static void describe_late(struct rtscope_late *late)
     uint64_t used = header->table_used;
     struct rtscope_description event = {late->text, late->text_bytes, 0, NULL, NULL, 0};
     if (late->kind != RTSCOPE_ENTRY_EVENT) {
-        char *const at = append(late->text_bytes, &facts, &used);
+        char *const at = rtscope_table_append(&process.table, late->text_bytes, &facts, &used);
         if (at)
             memcpy(at, late->text, late->text_bytes);
-    } else if (append_event(&event, &facts, &used)) {
+    } else if (rtscope_table_event(&process.table, &event, &facts, &used)) {
         late->state = (struct rtscope_switch *)(void *)((char *)header + facts.switch_offset);
         process.switches_used += sizeof *late->state;
     }
@@ -605,9 +501,12 @@ static void end_file(void)
     const struct rtscope_file *const file = &process.file;
     const pid_t own = getpid();
     process.has_ended = 1;
-    if (file->header && file->header->pid == own)
-        rtscope_file_end(file, rtscope_file_in_use(file, process.switches_used) ||
-                                   (process.has_notes && rtscope_sessions_any(&process.settings)));
+    if (file->header && file->header->pid == own) {
+        const int may_be_read =
+            process.table.has_notes && rtscope_sessions_any(&process.settings);
+        rtscope_file_end(file,
+                         rtscope_file_in_use(file, process.switches_used) || may_be_read);
+    }
     /* A recorder that is there wants to tell who had no rings. */
     if (file->refused_pid == own && !rtscope_sessions_any(&process.settings))
         unlink(file->path);
