@@ -129,31 +129,76 @@ fn a_provider_that_is_opened_and_closed_records_while_it_is_there() {
     }
 }
 
+/// What people install of the probe, in a folder.
+fn installed() -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut install = Command::new("make");
+    install.args(["-s", "-C"]).arg(probe()).arg("install");
+    install.arg(format!("OUT={}", libraries().display()));
+    run(install.arg(format!("PREFIX={}", place.path().display())));
+    place
+}
+
+/// Records a program that a build of others made, with what was installed.
+fn records_every_event(installed: &Path, program: &Path) {
+    let scene = Scene::new();
+    let found = format!("LD_LIBRARY_PATH={}", installed.join("lib").display());
+    let patterns = "every,robot,lttng_ust_tracef,lttng_ust_tracelog";
+    let program = program.to_str().expect("UTF-8");
+    scene.record(&["--user", patterns], &["env", &found, program]);
+    // CMake gives the compiler whole paths.
+    let sources = format!("{}/", folder().display());
+    let events = scene.events().join("\n").replace(&sources, "");
+    assert_eq!(events.trim_end(), EXPECT.trim_end());
+}
+
 #[test]
 fn a_build_that_asks_pkg_config_for_lttng_gets_the_probe() {
     if !recorded::exists("pkg-config") {
         testkit::skip("lttng_drop_in", "pkg-config is not installed");
         return;
     }
-    let place = tempfile::tempdir().expect("a folder");
-    let mut install = Command::new("make");
-    install.args(["-s", "-C"]).arg(probe()).arg("install");
-    install.arg(format!("OUT={}", libraries().display()));
-    run(install.arg(format!("PREFIX={}", place.path().display())));
-    let libraries = place.path().join("lib");
-    let known = libraries.join("rtscope/lttng/pkgconfig");
+    let place = installed();
+    let known = place.path().join("lib/rtscope/lttng/pkgconfig");
     let program = place.path().join("every");
     let script = "cd \"$1\" && cc -O2 -I. -o \"$2\" main.c words.c \
                   $(pkg-config --cflags --libs 'lttng-ust >= 2.13')";
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "sh"]).arg(folder()).arg(&program);
     run(shell.env("PKG_CONFIG_PATH", known));
-    let scene = Scene::new();
-    let found = format!("LD_LIBRARY_PATH={}", libraries.display());
-    let patterns = "every,robot,lttng_ust_tracef,lttng_ust_tracelog";
-    let program = program.to_str().expect("UTF-8");
-    scene.record(&["--user", patterns], &["env", &found, program]);
-    assert_eq!(scene.events().join("\n").trim_end(), EXPECT.trim_end());
+    records_every_event(place.path(), &program);
+}
+
+#[test]
+fn a_build_that_asks_cmake_for_lttng_gets_the_probe() {
+    if !recorded::exists("cmake") {
+        testkit::skip("lttng_drop_in", "cmake is not installed");
+        return;
+    }
+    let place = installed();
+    let build = place.path().join("build");
+    let list = format!(
+        "cmake_minimum_required(VERSION 3.16)\nproject(every C)\n\
+         find_package(LTTngUST 2.13 REQUIRED)\n\
+         add_executable(every {0}/main.c {0}/words.c)\n\
+         target_include_directories(every PRIVATE {0})\n\
+         target_link_libraries(every LTTng::UST)\n",
+        folder().display()
+    );
+    std::fs::write(place.path().join("CMakeLists.txt"), list).expect("a list");
+    let mut cmake = Command::new("cmake");
+    cmake.arg("-S").arg(place.path()).arg("-B").arg(&build);
+    for (variable, folder) in [
+        ("CMAKE_INCLUDE_PATH=", "include/rtscope/lttng"),
+        ("CMAKE_LIBRARY_PATH=", "lib/rtscope/lttng"),
+        ("CMAKE_C_FLAGS=-I", "include"),
+    ] {
+        let folder = place.path().join(folder);
+        cmake.arg(format!("-D{variable}{}", folder.display()));
+    }
+    run(&mut cmake);
+    run(Command::new("cmake").arg("--build").arg(&build));
+    records_every_event(place.path(), &build.join("every"));
 }
 
 /// A text that is too long, a child, and threads.
