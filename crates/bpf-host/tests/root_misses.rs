@@ -4,15 +4,17 @@
 
 mod scene;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as Time;
 
 use bpf_host::{HitRing, Targets, Watch, WatchConfig};
 use event::evidence::{
-    Blocked, BlockedOn, EndKind, Hit, Records, ReleaseKind, Role, StepKind, StopKind, Stopped,
+    Blocked, BlockedOn, EndKind, Hit, Records, ReleaseKind, Role, Steal, StepKind, StopKind,
+    Stopped,
 };
-use event::{Duration, TaskPattern};
+use event::{Cpu, Duration, TaskPattern};
 use scene::process::{Freezer, Process, Sleep, Traced};
 use scene::{ASIDE, STAGE, Victim, fault, hog};
 
@@ -426,16 +428,17 @@ fn steal_is_read_from_every_cpu_at_one_moment() {
     }
     let (watch, _ring) = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
     let steal = watch.steal();
-    // A CPU is known once its timer has come.
+    // A CPU is known once its timer has come, each at its own time.
+    let cpus_of = |found: &[Steal]| -> BTreeSet<Cpu> { found.iter().map(|one| one.cpu).collect() };
     let deadline = std::time::Instant::now() + Time::from_secs(2);
-    while records(&watch).steal.len() < 2 && std::time::Instant::now() < deadline {
+    let mut found = Vec::new();
+    while cpus_of(&found).len() < 2 && std::time::Instant::now() < deadline {
         std::thread::sleep(Time::from_millis(10));
         steal.look();
         steal.record();
+        found = records(&watch).steal;
     }
-    let found = records(&watch).steal;
-    let cpus: std::collections::BTreeSet<_> = found.iter().map(|one| one.cpu).collect();
-    assert!(cpus.len() >= 2, "{found:#?}");
+    assert!(cpus_of(&found).len() >= 2, "{found:#?}");
     assert!(
         found
             .iter()
