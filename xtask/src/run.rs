@@ -1,7 +1,7 @@
 //! Running other programs and saying which one failed.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use anyhow::{Context, Result, bail};
 
@@ -23,6 +23,40 @@ pub fn must_succeed(command: &mut Command) -> Result<()> {
         bail!("failed ({status}): {line}");
     }
     Ok(())
+}
+
+/// A program that runs beside this one. It is ended where nobody waits for it.
+pub struct Started {
+    child: Child,
+    line: String,
+}
+
+impl Started {
+    /// Waits for its end; a status other than 0 is an error that shows the command line.
+    pub fn wait(mut self) -> Result<()> {
+        let status = self.child.wait();
+        let status = status.with_context(|| format!("cannot wait for: {}", self.line))?;
+        if !status.success() {
+            bail!("failed ({status}): {}", self.line);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Starts `command`, and does not wait for it.
+pub fn start(command: &mut Command) -> Result<Started> {
+    let line = show(command);
+    eprintln!("+ {line} &");
+    let child = command.spawn();
+    let child = child.with_context(|| format!("cannot start: {line}"))?;
+    Ok(Started { child, line })
 }
 
 /// The command line as one would type it.

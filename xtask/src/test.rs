@@ -101,9 +101,29 @@ impl From<Report> for Outcome {
     }
 }
 
+/// The binary of the demo and the tests of this kernel are built while the other tests run, which
+/// leave a CPU idle for much of their time.
 fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
-    let mut outcome = unprivileged(root, scope, skips)?;
-    outcome.add(privileged(root, scope, skips)?);
+    let tests = test_targets(root)?;
+    let (with_privilege, without): (Vec<_>, Vec<_>) =
+        tests.into_iter().partition(|target| is_privileged(target));
+    let mut build = unprivileged(root, &without);
+    run::must_succeed(build.arg("--no-run"))?;
+
+    let release = build_privileged(root)?;
+    let mut command = unprivileged(root, &without);
+    command.env(SKIPS, skips);
+    // Those tests' own defaults are the core's.
+    if scope == Scope::All && std::env::var_os(RUNS).is_none() {
+        command.env(RUNS, RUNS_OF_ALL);
+    }
+    let counted = count(&mut command);
+    release.wait()?;
+    let mut outcome: Outcome = counted?.into();
+    if !with_privilege.is_empty() {
+        let _held = lock::acquire()?;
+        outcome.add(repeated_once(|| privileged_command(root, scope, skips))?);
+    }
     Ok(outcome)
 }
 
@@ -114,47 +134,24 @@ pub fn units(root: &Path) -> Result<Outcome> {
     Ok(count(&mut command)?.into())
 }
 
-/// Unit tests, and integration tests that need no privilege; those that skip themselves append
-/// their reason to `skips`.
-fn unprivileged(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
+/// Unit tests, and integration tests that need no privilege.
+fn unprivileged(root: &Path, tests: &[String]) -> Command {
     let mut command = run::cargo(root);
-    command.env(SKIPS, skips);
-    // Those tests' own defaults are the core's.
-    if scope == Scope::All && std::env::var_os(RUNS).is_none() {
-        command.env(RUNS, RUNS_OF_ALL);
-    }
     command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
-    for target in test_targets(root)?
-        .iter()
-        .filter(|target| !is_privileged(target))
-    {
-        command.args(["--test", target]);
+    for test in tests {
+        command.args(["--test", test]);
     }
-    Ok(count(&mut command)?.into())
+    command
 }
 
-/// End-to-end tests on this kernel: alone on the machine, one at a time, with the binary that the
-/// demo uses.
-fn privileged(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
-    if !test_targets(root)?
-        .iter()
-        .any(|target| is_privileged(target))
-    {
-        return Ok(Outcome::default());
-    }
-    let mut build = run::cargo(root);
-    build.args([
-        "test",
-        "--workspace",
-        "--release",
-        "--no-run",
-        "--test",
-        "root_*",
-    ]);
-    run::must_succeed(&mut build)?;
-
-    let _held = lock::acquire()?;
-    repeated_once(|| privileged_command(root, scope, skips))
+/// Begins to build the tests of this kernel and the binary that the demo uses, behind whatever else
+/// wants a CPU.
+fn build_privileged(root: &Path) -> Result<run::Started> {
+    let cargo = run::cargo(root);
+    let mut build = Command::new("nice");
+    build.current_dir(root).arg("-n19").arg(cargo.get_program());
+    build.args(["test", "--workspace", "--release", "--no-run"]);
+    run::start(build.args(["--test", "root_*"]))
 }
 
 /// Counts what the tests of `command` did, and repeats those that failed, when they are few.
@@ -192,6 +189,7 @@ fn repeated_once(command: impl Fn() -> Command) -> Result<Outcome> {
 /// can be its doing; each is repeated once, and said.
 const REPEATED_MAX: usize = 3;
 
+/// End-to-end tests on this kernel: alone on the machine, one at a time.
 fn privileged_command(root: &Path, scope: Scope, skips: &Path) -> Command {
     let mut command = run::cargo(root);
     command.args([
