@@ -37,7 +37,7 @@ pub use events_text::{
     EventTimes,
 };
 pub use gaps::{Gaps, Held, Limits, gaps_json, gaps_text};
-pub use incident::{Incident, incident_html};
+pub use incident::{Incident, incident_html, incident_svg};
 pub use loop_picture::{LoopBins, loop_picture};
 pub use looping::{
     LoopFacts, LossFreeRate, loop_file, loop_json, loop_plot, loop_text, rates_json, rates_text,

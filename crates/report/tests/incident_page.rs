@@ -1,7 +1,7 @@
 //! The page of one late activation: whole by itself, and without markup from the trace.
 
 use diagnosis::{Query, diagnose};
-use report::{Incident, incident_html};
+use report::{Incident, incident_html, incident_svg};
 use testkit::{SyntheticTrace, Task};
 use timeline::Builder;
 use trace::Trace;
@@ -29,13 +29,17 @@ fn late_behind_a_hog(turns: i64) -> Trace {
 }
 
 fn page(trace: &Trace, worst: usize) -> String {
+    made(trace, worst, incident_html)
+}
+
+fn made<T>(trace: &Trace, worst: usize, make: impl Fn(&Incident<'_>) -> T) -> T {
     let query = Query {
         worst,
         ..Query::default()
     };
     let diagnosis = diagnose(trace, &query).expect("a diagnosis");
     let index = Builder::new(trace).walk(|_| true).expect("an index");
-    incident_html(&Incident {
+    make(&Incident {
         diagnosis: &diagnosis,
         info: trace.info(),
         index: Some(&index),
@@ -100,4 +104,28 @@ fn where_nothing_was_late_the_page_says_of_what() {
     let trace = SyntheticTrace::new().at(20).block(VICTIM, HOG).build();
     let page = page(&trace, 10);
     assert!(page.contains("Nothing to judge"), "{page}");
+}
+
+#[test]
+fn the_picture_alone_is_the_page_s_with_its_own_colours() {
+    let trace = late_behind_a_hog(1);
+    let picture = made(&trace, 10, incident_svg).expect("a picture");
+    assert!(picture.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox="));
+    assert!(picture.trim_end().ends_with("</svg>"), "{picture}");
+    for part in [
+        "--culprit:#c4291c",
+        "svg .culprit{",
+        "prefers-color-scheme:dark",
+    ] {
+        assert!(picture.contains(part), "{part}: {picture}");
+    }
+    let drawn = picture.split_once("</style>").expect("a style").1;
+    assert!(page(&trace, 10).contains(drawn.trim()), "{drawn}");
+    assert!(!drawn.contains("<b>victim"), "{drawn}");
+}
+
+#[test]
+fn nothing_late_has_no_picture() {
+    let trace = SyntheticTrace::new().at(20).block(VICTIM, HOG).build();
+    assert_eq!(made(&trace, 10, incident_svg), None);
 }

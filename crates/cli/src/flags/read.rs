@@ -92,6 +92,9 @@ pub struct Diagnose {
     /// file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// The picture of that page alone, into FILE
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub svg: Option<PathBuf>,
     /// JSON, schema rtscope.diagnosis version 1
     #[arg(long)]
     pub json: bool,

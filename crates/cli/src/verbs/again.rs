@@ -7,10 +7,11 @@ use event::evidence::EndKind;
 use crate::flags::Diagnose;
 
 /// Flags that say what to print, with whether they have a value: what comes next is for people.
-const PRINTS: [(&str, bool); 5] = [
+const PRINTS: [(&str, bool); 6] = [
     ("--json", false),
     ("--exec", true),
     ("--html", true),
+    ("--svg", true),
     ("--verbose", false),
     ("-v", false),
 ];

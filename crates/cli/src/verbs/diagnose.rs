@@ -26,6 +26,9 @@ pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
     if let Some(file) = &typed.html {
         page::write(file, &trace, &options.trace, &diagnosis)?;
     }
+    if let Some(file) = &typed.svg {
+        page::write_picture(file, &trace, &options.trace, &diagnosis)?;
+    }
     let text = if options.json {
         format!("{:#}\n", diagnosis_json(&diagnosis))
     } else {

@@ -42,11 +42,7 @@ pub struct Incident<'a> {
 
 /// The page.
 pub fn incident_html(incident: &Incident<'_>) -> String {
-    let first = incident.diagnosis.groups.first();
-    let found = first.and_then(|group| {
-        let place = group.members.first()?;
-        Some((group, incident.diagnosis.activations.get(*place)?))
-    });
+    let found = first(incident.diagnosis);
     let title = found.map_or_else(
         || "No late activation was found".to_owned(),
         |(_, late)| title(late),
@@ -71,10 +67,33 @@ pub fn incident_html(incident: &Incident<'_>) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{}</title><style>{}</style></head>\n<body>\n{body}</body></html>\n",
+         <title>{}</title><style>{}{}{}</style></head>\n<body>\n{body}</body></html>\n",
         escaped(title),
+        style::COLORS,
+        style::PICTURE,
         style::STYLE
     )
+}
+
+/// The picture of the page alone, as a file; none where there is nothing to draw.
+pub fn incident_svg(incident: &Incident<'_>) -> Option<String> {
+    let (group, late) = first(incident.diagnosis)?;
+    let picture = drawn(incident, group, late)?;
+    let inside = picture.strip_prefix("<svg ")?;
+    let (attributes, rest) = inside.split_once('>')?;
+    Some(format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" {attributes}>\n<style>{}{}\
+         svg{{background:var(--paper)}}</style>{rest}",
+        style::COLORS,
+        style::PICTURE
+    ))
+}
+
+/// What both are about: the first activation of the first cause.
+fn first(diagnosis: &Diagnosis) -> Option<(&Group, &LateActivation)> {
+    let group = diagnosis.groups.first()?;
+    let place = group.members.first()?;
+    Some((group, diagnosis.activations.get(*place)?))
 }
 
 fn title(late: &LateActivation) -> String {
@@ -160,12 +179,13 @@ fn advice(verdict: &Verdict) -> String {
     text + "</dl>\n"
 }
 
-fn window(incident: &Incident<'_>, group: &Group, late: &LateActivation) -> String {
+fn drawn(incident: &Incident<'_>, group: &Group, late: &LateActivation) -> Option<String> {
     let offset_ns = incident.info.wall_offset.as_ns();
-    let picture = incident
-        .index
-        .and_then(|index| window::picture(index, offset_ns, late, &group.verdict));
-    let Some(picture) = picture else {
+    window::picture(incident.index?, offset_ns, late, &group.verdict)
+}
+
+fn window(incident: &Incident<'_>, group: &Group, late: &LateActivation) -> String {
+    let Some(picture) = drawn(incident, group, late) else {
         return String::new();
     };
     format!(

@@ -1,12 +1,25 @@
-//! How the page looks: light and dark as the reader's system, narrow screens, paper.
+//! How the page and its picture look: light and dark as the reader's system, narrow screens, paper.
 
-pub(super) const STYLE: &str = "\
+/// The colours by their names.
+pub(super) const COLORS: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--paper:#fff;\
 --victim:#1f6feb;--culprit:#c4291c;--task:#9aa7b4;--irq:#6f42c1;--waits:#e0a100;\
 --unknown:#d8dee4;--doubt:#8a5a00}\
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa4ae;--line:#3a424b;\
 --paper:#12161b;--victim:#6ea8ff;--culprit:#ff7b72;--task:#5d6975;--irq:#b392f0;\
---waits:#f0c14b;--unknown:#2d343c;--doubt:#f0c14b}}\
+--waits:#f0c14b;--unknown:#2d343c;--doubt:#f0c14b}}";
+
+/// The picture.
+pub(super) const PICTURE: &str = "\
+svg text{font:11px system-ui,sans-serif;\
+fill:var(--ink)}svg .axis{fill:var(--soft)}svg .victim{fill:var(--victim)}\
+svg .culprit{fill:var(--culprit)}svg .task{fill:var(--task)}svg .irq{fill:var(--irq)}\
+svg .waits{fill:var(--waits)}svg .unknown{fill:var(--unknown)}svg .edge{stroke:var(--ink);\
+stroke-dasharray:3 3}svg .base{stroke:var(--line)}svg .on{fill:#fff}\
+@media(prefers-color-scheme:dark){svg .on{fill:#12161b}}";
+
+/// The page.
+pub(super) const STYLE: &str = "\
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);\
 max-width:60rem;margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}\
 h1{font-size:1.5rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2rem 0 .5rem}\
@@ -29,12 +42,7 @@ i.task{background:var(--task)}i.unknown{background:var(--waits)}\
 figcaption{font-size:.85rem}b.victim{color:var(--victim)}b.culprit{color:var(--culprit)}\
 b.task{color:var(--task)}b.irq{color:var(--irq)}b.waits{color:var(--waits)}\
 b.unknown{color:var(--unknown)}\
-svg{display:block;width:100%;min-width:34rem;height:auto}svg text{font:11px system-ui,sans-serif;\
-fill:var(--ink)}svg .axis{fill:var(--soft)}svg .victim{fill:var(--victim)}\
-svg .culprit{fill:var(--culprit)}svg .task{fill:var(--task)}svg .irq{fill:var(--irq)}\
-svg .waits{fill:var(--waits)}svg .unknown{fill:var(--unknown)}svg .edge{stroke:var(--ink);\
-stroke-dasharray:3 3}svg .base{stroke:var(--line)}svg .on{fill:#fff}\
-@media(prefers-color-scheme:dark){svg .on{fill:#12161b}}\
+svg{display:block;width:100%;min-width:34rem;height:auto}\
 summary{cursor:pointer}details{margin:.3rem 0}\
 @media(max-width:30rem){body{margin:1rem auto;padding:0 .7rem}h1{font-size:1.25rem}\
 .bar{display:none}}\
