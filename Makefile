@@ -9,7 +9,7 @@ STRIP ?= yes
 DEBUG_FILE := $(DESTDIR)$(PREFIX)/bin/.debug/rtscope.debug
 
 .PHONY: build ui demo test test-vm test-all check bench install uninstall install-library packages \
-        wheel clean deps
+        book wheel clean deps
 
 build: deps ui
 	cargo build --release --package cli
@@ -118,6 +118,11 @@ packages:
 	    DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
 	@packaging/deps.sh packages
 	packaging/packages.py $(TARGET_DIR)/stage $(TARGET_DIR)/packages
+
+# The pages as a book with a search, in target/book.
+book:
+	@packaging/deps.sh book
+	PATH="$$HOME/.cargo/bin:$$PATH" packaging/book.py $(TARGET_DIR)/book
 
 # The trace engine for Python, one wheel for all versions.
 wheel: deps

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing to build, to test and to run the demo; asks nothing and changes nothing
-# that is there. usage: packaging/deps.sh build|demo|test|vm|bench|packages
+# that is there. usage: packaging/deps.sh build|demo|test|vm|bench|packages|book
 set -eu
 
 wanted=${1:-build}
@@ -103,6 +103,13 @@ jack_need() {
     echo '^jackd2$ command -v jackd'
 }
 
+# A program that cargo builds from its sources, as Debian has none; minutes, once.
+cargo_need() { # program, crate, version
+    PATH="$HOME/.cargo/bin:$PATH" command -v "$1" >/dev/null ||
+        cargo install --locked --quiet "$2@$3" ||
+        fail "a program is missing" "$1" "cargo install --locked $2@$3"
+}
+
 # Prints the packages of the needs on stdin that are not met.
 missing() {
     while read -r pattern probe; do
@@ -138,6 +145,7 @@ lacks=$(build_needs | missing)
 [ "$wanted" != packages ] || lacks="$lacks $(packages_needs | missing)"
 # shellcheck disable=SC2086 # one word for each package
 [ -z "${lacks# }" ] || install $lacks
+[ "$wanted" != book ] || cargo_need mdbook mdbook 0.5.4
 if [ "$wanted" = demo ] || [ "$wanted" = test ] || [ "$wanted" = vm ]; then
     # Without it the demo shows the hog, and tests say that they were skipped.
     lacks=$(jack_need | missing)

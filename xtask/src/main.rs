@@ -1,10 +1,11 @@
-//! Chores of this repository: `cargo xtask tidy|deps|check|test|fuzz|lock|vm|scenarios`.
+//! Chores of this repository: `cargo xtask tidy|deps|check|test|fuzz|reference|lock|vm|scenarios`.
 
 mod check;
 mod deps;
 mod fuzz;
 mod harness;
 mod lock;
+mod reference;
 mod rules;
 mod run;
 mod scenarios;
@@ -25,6 +26,7 @@ usage: cargo xtask CHORE
   test [--all]      check, then every end-to-end test; lists what was skipped and why
   fuzz [--minutes N] [--sanitizer] [--seed N] [READER…]
                     feeds every reader with broken input; a second each when nothing is said
+  reference         writes anew what the book shows as printed: flags, reports, answers, pictures
   lock CMD…         run CMD alone among all privileged tests
   vm …              other kernels under an emulator: list, fetch, run, shell
   scenarios …       faults that are drawn by a seed: show, host, guests, healthy";
@@ -49,6 +51,7 @@ fn dispatch(words: &[String]) -> Result<ExitCode> {
         ["check"] => check::run(&root)?,
         ["test"] => return test::run(&root, test::Scope::Core),
         ["test", "--all"] => return test::run(&root, test::Scope::All),
+        ["reference"] => reference::run(&root)?,
         ["fuzz", words @ ..] => fuzz::run(&root, words)?,
         ["vm", words @ ..] => return vm::run(&root, words),
         ["scenarios", words @ ..] => return scenarios::run(&root, words),

@@ -2,6 +2,7 @@
 
 mod circles;
 mod imports;
+mod links;
 mod rules;
 mod scan;
 mod source;
@@ -35,6 +36,12 @@ pub fn run(root: &Path) -> Result<()> {
         sources.push((path, text));
     }
     problems.extend(circles::problems(&sources));
+    let pages = sources
+        .iter()
+        .filter(|(path, _)| path.ends_with(".md"))
+        .map(|(path, text)| (path.as_str(), text.as_str()));
+    let exists = |path: &str| root.join(path).exists();
+    problems.extend(links::problems(&pages.collect(), exists));
     if !problems.is_empty() {
         bail!(
             "{} house rules broken\n  {}",
