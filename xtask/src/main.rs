@@ -1,4 +1,5 @@
-//! Chores of this repository: `cargo xtask tidy|deps|check|test|fuzz|reference|lock|vm|scenarios`.
+//! Chores of this repository: `cargo xtask tidy|deps|check|test|fuzz|reference|release|lock|vm|
+//! scenarios`.
 
 mod check;
 mod deps;
@@ -6,6 +7,7 @@ mod fuzz;
 mod harness;
 mod lock;
 mod reference;
+mod release;
 mod rules;
 mod run;
 mod scenarios;
@@ -27,6 +29,8 @@ usage: cargo xtask CHORE
   fuzz [--minutes N] [--sanitizer] [--seed N] [READER…]
                     feeds every reader with broken input; a second each when nothing is said
   reference         writes anew what the book shows as printed: flags, reports, answers, pictures
+  release VERSION [--dry-run]
+                    checks, version, changelog, commit and tag
   lock CMD…         run CMD alone among all privileged tests
   vm …              other kernels under an emulator: list, fetch, run, shell
   scenarios …       faults that are drawn by a seed: show, host, guests, healthy";
@@ -52,6 +56,8 @@ fn dispatch(words: &[String]) -> Result<ExitCode> {
         ["test"] => return test::run(&root, test::Scope::Core),
         ["test", "--all"] => return test::run(&root, test::Scope::All),
         ["reference"] => reference::run(&root)?,
+        ["release", version] => release::run(&root, version, false)?,
+        ["release", version, "--dry-run"] => release::run(&root, version, true)?,
         ["fuzz", words @ ..] => fuzz::run(&root, words)?,
         ["vm", words @ ..] => return vm::run(&root, words),
         ["scenarios", words @ ..] => return scenarios::run(&root, words),

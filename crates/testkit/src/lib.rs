@@ -3,6 +3,7 @@
 mod child;
 mod corpus;
 pub mod dat;
+mod exported;
 mod leftovers;
 mod privileged;
 mod probe;
@@ -14,6 +15,7 @@ pub mod waiting;
 
 pub use child::let_end;
 pub use corpus::Corpus;
+pub use exported::check_exported;
 pub use leftovers::{Leftovers, tracefs_instances};
 pub use privileged::{Privileged, core_of, is_all, long, privileged, runs, skip, two_cpus};
 pub use probe::{Traced, build_traced};
