@@ -9,7 +9,7 @@ STRIP ?= yes
 DEBUG_FILE := $(DESTDIR)$(PREFIX)/bin/.debug/rtscope.debug
 
 .PHONY: build ui demo test test-vm test-all check bench install uninstall install-library packages \
-        book wheel clean deps
+        book licences wheel clean deps
 
 build: deps ui
 	cargo build --release --package cli
@@ -118,6 +118,14 @@ packages:
 	    DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
 	@packaging/deps.sh packages
 	packaging/packages.py $(TARGET_DIR)/stage $(TARGET_DIR)/packages
+
+# What is linked, and whether its licences and origins are ones that we take (deny.toml).
+licences: deps
+	@packaging/deps.sh licences
+	PATH="$$HOME/.cargo/bin:$$PATH" cargo deny --locked check licenses bans sources
+	@mkdir -p $(TARGET_DIR)/packages
+	packaging/sbom.py cyclonedx cli > $(TARGET_DIR)/packages/rtscope.cdx.json
+	packaging/sbom.py cyclonedx capi > $(TARGET_DIR)/packages/librtscope.cdx.json
 
 # The pages as a book with a search, in target/book.
 book:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing to build, to test and to run the demo; asks nothing and changes nothing
-# that is there. usage: packaging/deps.sh build|demo|test|vm|bench|packages|book
+# that is there. usage: packaging/deps.sh build|demo|test|vm|bench|packages|book|licences
 set -eu
 
 wanted=${1:-build}
@@ -146,6 +146,7 @@ lacks=$(build_needs | missing)
 # shellcheck disable=SC2086 # one word for each package
 [ -z "${lacks# }" ] || install $lacks
 [ "$wanted" != book ] || cargo_need mdbook mdbook 0.5.4
+[ "$wanted" != licences ] || cargo_need cargo-deny cargo-deny 0.20.2
 if [ "$wanted" = demo ] || [ "$wanted" = test ] || [ "$wanted" = vm ]; then
     # Without it the demo shows the hog, and tests say that they were skipped.
     lacks=$(jack_need | missing)

@@ -57,6 +57,11 @@ def maintainer():
     return run("git", "-C", str(ROOT), "log", "-1", "--format=%cn <%ce>").strip()
 
 
+def sbom(what, crate, *more):
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
+    return run(str(HERE / "sbom.py"), what, crate, *more, env=environment)
+
+
 class Package:
     """One package's own tree."""
 
@@ -100,6 +105,14 @@ class Package:
             f" -- {maintainer()}  {when}\n"
         )
         squeeze(folder / "changelog.gz", changes.encode())
+        self.others(folder)
+
+    def others(self, folder):
+        """What others wrote and is linked in: its licences, and all of it for programs."""
+        crate = self.described.get("crate")
+        if crate:
+            (folder / "sbom.cdx.json").write_text(sbom("cyclonedx", crate))
+            squeeze(folder / "licences.gz", sbom("licences", crate).encode())
 
     def strip(self, debug):
         """Programs and libraries without debug information, which goes to `debug` by build id."""
