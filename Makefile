@@ -54,6 +54,8 @@ test-all: ui
 	cargo xtask lock tests/peers/lttng_analyses.sh $(RTSCOPE)
 	cargo xtask lock tests/peers/perfetto.sh $(RTSCOPE)
 	cargo xtask lock tests/peers/babeltrace2_ctf2.sh $(RTSCOPE)
+	cargo build --release --package fleet --example generate
+	tests/peers/fleet.sh $(TARGET_DIR)/release/examples/generate
 	cargo build --release --package cli --features arrow --target-dir $(TARGET_DIR)/arrow
 	cargo xtask lock tests/peers/duckdb.sh $(TARGET_DIR)/arrow/release/rtscope
 

@@ -42,6 +42,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("export", &["event", "ctf", "trace"]),
     ("bpf-host", &["event", "abi"]),
     ("monitor", &["event", "abi"]),
+    ("fleet", &["event", "abi", "monitor"]),
     (
         "capture",
         &[
@@ -100,6 +101,7 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "capture",
     "measure",
     "monitor",
+    "fleet",
     "symbols",
     "timeline",
     "server",

@@ -51,8 +51,24 @@ pub struct Run {
     pub boot_id: String,
     /// The version of rtscope.
     pub program: String,
-    /// What was asked for, as text.
+    /// What was asked for: an object of JSON with `task` (a list, as they were typed), `all`,
+    /// `return`, `linear` and `every_ns`; of older programs any text.
     pub settings: String,
+}
+
+impl Run {
+    /// The tasks that were counted apart; none when nobody knows.
+    pub fn tasks(&self) -> Option<Vec<String>> {
+        let settings: serde_json::Value = serde_json::from_str(&self.settings).ok()?;
+        let tasks = settings["task"].as_array()?.iter();
+        tasks.map(|task| task.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Whether every task was counted.
+    pub fn all(&self) -> bool {
+        let settings = serde_json::from_str::<serde_json::Value>(&self.settings);
+        settings.is_ok_and(|settings| settings["all"] == true)
+    }
 }
 
 /// When an interval was, and what is not in it.

@@ -9,7 +9,11 @@
 //! - Nothing here looks at the kernel: who counts and who knows names hands them over.
 
 mod buckets;
+mod compare;
+mod compare_text;
 mod export;
+mod gate;
+mod gate_text;
 mod interval;
 mod metrics;
 mod osadl;
@@ -25,12 +29,18 @@ mod test_data;
 mod wall;
 
 pub use buckets::{Histogram, Linear};
+pub use compare::{
+    ByChance, PhaseChange, PhaseSide, PhaseTrend, StoreComparison, StoreSide, compare_stores,
+};
+pub use compare_text::{change_line, store_comparison_json, store_comparison_text};
 pub use export::{Format, export};
+pub use gate::{Gate, GateFinding, GateJudgement, GateReport, GateSubject, judge};
+pub use gate_text::{gate_basis, gate_json, gate_reason, gate_text};
 pub use interval::{Head, Interval, Names, Run, Scope, Series, Task, Worst};
 pub use metrics::Metrics;
 pub use osadl::export_osadl;
 pub use page::{PageQuestion, page_json};
 pub use report::report;
-pub use store::{Appended, Limits, Range, Store};
+pub use store::{Appended, Limits, Range, Store, is_store};
 pub use sum::PhaseSum;
-pub use wall::wall_text;
+pub use wall::{day_text, wall_text};

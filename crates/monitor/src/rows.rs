@@ -5,6 +5,10 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::interval::{Head, Interval, Task, Worst};
 
+/// What [`head`] reads.
+pub(crate) const HEAD_COLUMNS: &str = "id, run, begin_ns, end_ns, elapsed_ns, lost, worst_missed,
+    unsaved, cost_ns";
+
 /// The id of an interval, that of its run, and its head.
 pub(crate) fn head(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, i64, Head)> {
     let count = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.max(0) as u64);

@@ -1,5 +1,6 @@
 //! The store: a database of SQLite in one file, that one process writes and any may read.
 
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration as Time;
@@ -9,9 +10,9 @@ use event::{Cpu, Duration, Error, ErrorKind, Result};
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::buckets::{Histogram, Linear};
-use crate::interval::{Interval, Run, Scope, Series, Worst};
+use crate::interval::{Head, Interval, Run, Scope, Series, Worst};
 use crate::owner::Owner;
-use crate::rows::{head, insert, task};
+use crate::rows::{HEAD_COLUMNS, head, insert, task};
 use crate::schema;
 
 /// How long a writer waits for a reader that is about to end.
@@ -22,6 +23,9 @@ const MAKE_PLACE: i64 = 64;
 const SWEEP_EVERY: i64 = 256;
 /// Intervals that wait for a store that takes none.
 const WAITING_MAX: usize = 12;
+
+/// How a file of SQLite begins.
+const DATABASE: &[u8; 16] = b"SQLite format 3\0";
 
 /// What the store may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,13 @@ pub enum Appended {
     Waits(Error, usize),
     /// As before, and the oldest that waited is lost.
     Lost(Error),
+}
+
+/// Whether a file is a database, as a store is; [`Store::open`] says whether it is one of ours.
+pub fn is_store(path: &Path) -> bool {
+    let mut begin = [0; DATABASE.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == *DATABASE
 }
 
 /// Which file is at `path`; none when there is none.
@@ -323,6 +334,16 @@ impl Store {
         rows.and_then(Iterator::collect).map_err(refused)
     }
 
+    /// When every interval was, and what is not in it, the oldest first, each with its own number
+    /// and that of its run: numbers rise by one from interval to interval.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn heads(&self) -> Result<Vec<(i64, i64, Head)>> {
+        let columns = format!("SELECT {HEAD_COLUMNS} FROM interval WHERE id >= ? ORDER BY id");
+        self.rows(&columns, 0, head)
+    }
+
     /// Hands the intervals of `range` to `take`, the oldest first, each with the number of its run.
     ///
     /// # Errors
@@ -333,9 +354,10 @@ impl Store {
         mut take: impl FnMut(i64, Interval) -> Result<()>,
     ) -> Result<()> {
         let refused = |error| explain(&self.path, error);
-        let columns = "SELECT id, run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved,
-                       cost_ns FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id";
-        let mut statement = self.connection.prepare_cached(columns).map_err(refused)?;
+        let columns = format!(
+            "SELECT {HEAD_COLUMNS} FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id"
+        );
+        let mut statement = self.connection.prepare_cached(&columns).map_err(refused)?;
         let mut rows = statement
             .query(params![range.begin_ns, range.end_ns])
             .map_err(refused)?;

@@ -11,6 +11,12 @@ pub fn wall_text(ns: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The day of a moment, as in `2026-11-23`.
+pub fn day_text(ns: i64) -> String {
+    let (year, month, day) = civil(ns.div_euclid(1_000_000_000).div_euclid(DAY_S));
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 /// The date of a day after 1970-01-01, in years that begin in March.
 fn civil(days: i64) -> (i64, i64, i64) {
     const ERA_DAYS: i64 = 146_097; // of 400 years
@@ -33,6 +39,7 @@ mod tests {
     fn a_moment_is_a_date_and_a_time() {
         let check = |seconds: i64, expect: &str| {
             assert_eq!(wall_text(seconds * 1_000_000_000), expect);
+            assert!(expect.starts_with(&day_text(seconds * 1_000_000_000)));
         };
         check(0, "1970-01-01T00:00:00Z");
         check(-1, "1969-12-31T23:59:59Z");

@@ -13,6 +13,7 @@ mod eval;
 mod events_text;
 mod gaps;
 mod incident;
+mod junit;
 mod loop_picture;
 mod looping;
 mod preempt;
@@ -38,6 +39,7 @@ pub use events_text::{
 };
 pub use gaps::{Gaps, Held, Limits, gaps_json, gaps_text};
 pub use incident::{Incident, incident_html, incident_svg};
+pub use junit::{Case, CaseOutcome, junit};
 pub use loop_picture::{LoopBins, loop_picture};
 pub use looping::{
     LoopFacts, LossFreeRate, loop_file, loop_json, loop_plot, loop_text, rates_json, rates_text,
