@@ -24,6 +24,7 @@ const VERBS: &[&str] = &[
     "monitor",
     "monitor report",
     "monitor export",
+    "monitor push",
     "shield",
     "tune",
     "diagnose",

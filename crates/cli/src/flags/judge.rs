@@ -10,7 +10,7 @@ use super::{TraceGroups, TraceUntil, Window};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = CHECK_EXAMPLES)]
 pub struct Check {
-    /// Traces, read as one
+    /// Traces, read as one, or a monitor's store
     #[arg(required = true)]
     pub traces: Vec<PathBuf>,
     /// Budgets, one per line; see docs/check.md
@@ -36,6 +36,9 @@ pub struct Check {
     /// The part to look at.
     #[command(flatten)]
     pub window: Window,
+    /// Of a store: only the last DUR, as in 24h
+    #[arg(long, value_name = "DUR", conflicts_with_all = ["begin", "end"], hide_short_help = true)]
+    pub last: Option<String>,
     /// JSON, schema rtscope.check version 1
     #[arg(long)]
     pub json: bool,
@@ -45,7 +48,7 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   rtscope check TRACE --rule 'wake-up of npt within 100us p99.9'
   rtscope check TRACE --task npt --over 1ms
-  rtscope check TRACE --rules budgets.txt --junit result.xml
+  rtscope check STORE --last 24h --rule 'wake-up of rt within 1ms' --junit FILE
 
 Exit codes: 0 all held, 2 one is broken, 3 the trace does not carry a statement.";
 
@@ -53,7 +56,7 @@ Exit codes: 0 all held, 2 one is broken, 3 the trace does not carry a statement.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = DIFF_EXAMPLES)]
 pub struct Diff {
-    /// The trace or snapshot before, and the one after
+    /// The trace, snapshot or monitor's store before, and the one after
     ///
     /// With --after all of these are before.
     #[arg(required = true)]
@@ -97,6 +100,16 @@ pub struct Diff {
     /// The part to look at, of each.
     #[command(flatten)]
     pub window: Window,
+    /// Of a store after: from here, where --begin and --end are those of the one before
+    #[arg(long, value_name = "TIME", hide_short_help = true)]
+    pub after_begin: Option<String>,
+    /// Of a store after: up to here
+    #[arg(long, value_name = "TIME", hide_short_help = true)]
+    pub after_end: Option<String>,
+    /// Of one store: the last DUR against as long before it
+    #[arg(long, value_name = "DUR", conflicts_with_all = ["begin", "end", "after"])]
+    #[arg(hide_short_help = true)]
+    pub last: Option<String>,
     /// JSON, schema rtscope.diff version 1
     #[arg(long)]
     pub json: bool,
@@ -106,6 +119,7 @@ const DIFF_EXAMPLES: &str = "\
 Examples:
   rtscope diff OLD NEW --task npt --over 100us
   rtscope diff OLD-* --after NEW-* --task npt --junit result.xml
+  rtscope diff STORE --last 7d     a monitor's: slower than the week before?
 
 Exit codes: 0 nothing got worse, 2 a cause is new, more frequent or slower,
 3 losses forbid a statement, or a trace holds no activation.";

@@ -43,7 +43,8 @@ pub use load_part::{LoadPart, LoadRole};
 pub use looping::{Loop, LoopEvent, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
 pub use monitor::{
-    Monitor, MonitorExport, MonitorFormat, MonitorPart, MonitorReport, MonitorWhat, ScopeName,
+    Monitor, MonitorExport, MonitorFormat, MonitorPart, MonitorPush, MonitorReport, MonitorWhat,
+    ScopeName,
 };
 pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, TraceUntil, Window};

@@ -47,7 +47,7 @@ pub struct Monitor {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Only say whether the settings make sense
-    #[arg(long, requires = "config")]
+    #[arg(long, requires = "config", hide_short_help = true)]
     pub check_config: bool,
 }
 
@@ -58,6 +58,8 @@ pub enum MonitorWhat {
     Report(MonitorReport),
     /// The intervals for other tools
     Export(MonitorExport),
+    /// What is new, into the tables of a fleet
+    Push(MonitorPush),
 }
 
 /// Which store, and which part of it.
@@ -106,6 +108,27 @@ pub struct MonitorExport {
     pub output: Option<PathBuf>,
 }
 
+/// What was typed after `monitor push`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = PUSH_EXAMPLES)]
+pub struct MonitorPush {
+    /// The store
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// The fleet's folder, which has to be there
+    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    pub to: Option<String>,
+    /// A watch's folder of snapshots: push its log of late activations too
+    #[arg(long, value_name = "DIR")]
+    pub snapshots: Option<PathBuf>,
+    /// Push what was pushed before too, to the same names
+    #[arg(long)]
+    pub again: bool,
+    /// The monitor's settings in TOML; what is typed goes before them
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
 /// Whose latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
@@ -139,6 +162,11 @@ Examples:
 
 const REPORT_EXAMPLE: &str = "\
 Example: rtscope monitor report --last 24h --top 3";
+
+const PUSH_EXAMPLES: &str = "\
+Examples:
+  rtscope monitor push --to /mnt/fleet
+  rtscope monitor push --config /etc/rtscope/monitor.toml   as its [fleet] says";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:

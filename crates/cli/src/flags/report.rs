@@ -13,7 +13,7 @@ pub struct Report {
     /// Reports, with commas between; 'list' names them all
     ///
     /// Or one of another program that speaks LAMI: its path, a Python file, or
-    /// rtscope-report-NAME in PATH.
+    /// rtscope-report-NAME in PATH. Or a monitor's store, without a trace.
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Traces, read as one

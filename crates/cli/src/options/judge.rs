@@ -22,6 +22,8 @@ pub struct CheckOptions {
     pub junit: Option<PathBuf>,
     /// Where to look.
     pub window: WindowOptions,
+    /// Of a store: only the last so long.
+    pub last: Option<Duration>,
     /// JSON instead of text.
     pub json: bool,
 }
@@ -44,9 +46,15 @@ impl CheckOptions {
             rule: typed.rule.iter().cloned().chain(rules).collect(),
             junit: typed.junit.clone(),
             window: WindowOptions::new(&typed.window)?,
+            last: last(typed.last.as_ref())?,
             json: typed.json,
         })
     }
+}
+
+fn last(typed: Option<&String>) -> Result<Option<Duration>> {
+    let length = |text: &String| positive_duration("--last", text);
+    typed.map(length).transpose()
 }
 
 /// A comparison, decided.
@@ -68,6 +76,10 @@ pub struct DiffOptions {
     pub junit: Option<PathBuf>,
     /// Where to look.
     pub window: WindowOptions,
+    /// Of a store after, where to look; else as before.
+    pub window_after: Option<WindowOptions>,
+    /// Of one store: the last so long, against as long before it.
+    pub last: Option<Duration>,
     /// JSON instead of text.
     pub json: bool,
 }
@@ -82,6 +94,8 @@ impl DiffOptions {
         let over = typed.over.as_deref();
         let (before, after) = match (&typed.traces[..], &typed.after[..]) {
             ([before, after], []) => (vec![before.clone()], vec![after.clone()]),
+            // The last days against those before them.
+            ([one], []) if typed.last.is_some() => (vec![one.clone()], vec![one.clone()]),
             (_, []) => return Err(not_two(typed.traces.len())),
             (before, after) => (before.to_vec(), after.to_vec()),
         };
@@ -96,6 +110,16 @@ impl DiffOptions {
             worst: typed.worst,
             junit: typed.junit.clone(),
             window: WindowOptions::new(&typed.window)?,
+            window_after: (typed.after_begin.is_some() || typed.after_end.is_some())
+                .then(|| {
+                    WindowOptions::new(&flags::Window {
+                        begin: typed.after_begin.clone(),
+                        end: typed.after_end.clone(),
+                        cpu: None,
+                    })
+                })
+                .transpose()?,
+            last: last(typed.last.as_ref())?,
             json: typed.json,
         })
     }

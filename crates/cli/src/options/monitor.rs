@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
+use fleet::Push;
 use monitor::{Limits, Scope};
 use serde::Deserialize;
 
+use super::fleet::{FleetOptions, FleetSettings};
 use super::settings::settings;
 use super::words::{parse_size, positive_duration};
 use crate::flags::{self, ScopeName};
@@ -34,6 +36,7 @@ struct Settings {
     port: Option<u16>,
     keep: Option<String>,
     keep_size: Option<String>,
+    fleet: Option<FleetSettings>,
 }
 
 /// A monitor, decided.
@@ -57,6 +60,8 @@ pub struct MonitorOptions {
     pub limits: Limits,
     /// Where to serve metrics; none: nowhere.
     pub port: Option<u16>,
+    /// Where the intervals are pushed to.
+    pub fleet: Option<FleetOptions>,
 }
 
 impl MonitorOptions {
@@ -109,7 +114,29 @@ impl MonitorOptions {
             store: store_path(typed.store.as_deref().or(file.store.as_deref())),
             limits,
             port: typed.port.or(file.port),
+            fleet: file.fleet.as_ref().map(FleetOptions::new).transpose()?,
         })
+    }
+
+    /// What `monitor push` pushes, and to where: what was typed goes before what the file says.
+    ///
+    /// # Errors
+    /// As [`MonitorOptions::new`]; also when nobody says to where.
+    pub fn push(typed: &flags::MonitorPush) -> Result<(FleetOptions, Push)> {
+        let file = match &typed.config {
+            Some(path) => settings(path, "docs/monitor.md")?,
+            None => Settings::default(),
+        };
+        let mut said = file.fleet.unwrap_or_default();
+        said.to = typed.to.clone().or(said.to);
+        said.snapshots = typed.snapshots.clone().or(said.snapshots);
+        let fleet = FleetOptions::new(&said)?;
+        let store = typed.store.as_deref().or(file.store.as_deref());
+        let push = Push {
+            again: typed.again,
+            ..fleet.push(&store_path(store))
+        };
+        Ok((fleet, push))
     }
 
     /// Whose samples are kept.
@@ -173,7 +200,8 @@ mod tests {
             (EVERY, None, 1)
         );
         let file = "every = '1m'\nport = 9464\ntask = ['a*', 'pid:7']\nkeep = '30d'\n\
-                    keep_size = '64M'\nreturn = true\nstore = '/s'";
+                    keep_size = '64M'\nreturn = true\nstore = '/s'\n\
+                    [fleet]\nto = '/mnt/fleet'";
         let told = options("--every 2s --all", Some(file)).expect("valid");
         assert_eq!(told.every, Duration::from_ms(2000));
         assert_eq!(
@@ -181,10 +209,15 @@ mod tests {
             (Some(9464), 2, 3)
         );
         assert_eq!(
-            (told.limits.bytes, told.store),
+            (told.limits.bytes, told.store.clone()),
             (64 << 20, PathBuf::from("/s"))
         );
         assert!(told.until_return && told.all && !told.linear);
+        let fleet = told.fleet.expect("a fleet");
+        assert_eq!(
+            (fleet.to.as_str(), fleet.every.as_ns()),
+            ("/mnt/fleet", 3_600_000_000_000)
+        );
         let other = options("--task x --store T", Some(file)).expect("valid");
         assert_eq!((other.named.len(), other.store), (1, PathBuf::from("T")));
     }
@@ -206,6 +239,10 @@ mod tests {
         check("", Some("every = '1m'\n\nport = 'x'"), "line 3");
         check("", Some("every = 5"), "line 1");
         check("", Some("every = '1'"), "no unit");
+        check("", Some("[fleet]\nto = 'x'\nevry = '1h'"), "line 3");
+        check("", Some("[fleet]\nevery = '1h'"), "where the fleet is");
+        check("", Some("[fleet]\nto = 'x'\nevery = '1ms'"), "too often");
+        check("", Some("[fleet]\nto = 'ftp://x'"), "no such target");
         check("", Some("[["), "line 1");
     }
 }

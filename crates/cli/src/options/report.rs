@@ -23,6 +23,8 @@ pub enum ReportVerb {
     Metadata(Report),
     /// Prints LAMI's version.
     LamiVersion,
+    /// What a monitor's store says.
+    Store(PathBuf, WindowOptions),
     /// Asks another program, and prints what it says.
     External(Box<ExternalRequest>),
     /// Reports.
@@ -93,6 +95,10 @@ impl ReportVerb {
         }
         if typed.name == "list" {
             return Ok(ReportVerb::List);
+        }
+        let path = PathBuf::from(&typed.name);
+        if typed.traces.is_empty() && monitor::is_store(&path) {
+            return Ok(ReportVerb::Store(path, window(typed)?));
         }
         if is_external(&typed.name) {
             return Ok(ReportVerb::External(Box::new(ExternalRequest {

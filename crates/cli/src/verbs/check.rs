@@ -1,6 +1,6 @@
 //! `rtscope check`: whether a trace keeps its budgets.
 
-use event::{Error, Result};
+use event::{Error, ErrorKind, Result};
 use report::{budgets_json, budgets_junit, budgets_text};
 use trace::{OpenOptions, Root};
 use views::{Checked, Judgement, Rules, check_budgets};
@@ -8,12 +8,25 @@ use views::{Checked, Judgement, Rules, check_budgets};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::options::CheckOptions;
-use crate::verbs::{opened, window};
+use crate::verbs::{opened, store, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Check) -> Result<Outcome> {
     let options = CheckOptions::new(typed)?;
     let rules = rules(&options)?;
+    if store::are_stores(&options.traces)? {
+        return match &options.traces[..] {
+            [path] => store::check(path, &options, &rules),
+            stores => Err(
+                Error::new(ErrorKind::InvalidInput, "stores are judged one by one")
+                    .found(format!("{} stores", stores.len()))
+                    .fix("give one"),
+            ),
+        };
+    }
+    if options.last.is_some() {
+        return Err(store::only_stores("--last"));
+    }
     let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
     let trace = opened::open_all(&roots, &OpenOptions::default())?;
     let range = window::resolve(&options.window, &trace)?;

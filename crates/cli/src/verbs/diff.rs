@@ -3,18 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use diagnosis::{CauseChange, Comparison, Diagnosis, Query, compare, diagnose};
-use event::Result;
+use event::{Error, ErrorKind, Result};
 use kernel_state::places;
 use report::{comparison_json, comparison_junit, comparison_text};
 
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::options::DiffOptions;
+use crate::verbs::store::{self, Sides};
 use crate::verbs::{opened, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Diff) -> Result<Outcome> {
     let options = DiffOptions::new(typed)?;
+    if let Some(sides) = stores(&options)? {
+        return store::diff(&sides, &options);
+    }
     let ask = |path: &PathBuf| ask(path, &options);
     let side = |paths: &[PathBuf]| paths.iter().map(ask).collect::<Result<Vec<_>>>();
     let comparison = compare(&side(&options.before)?, &side(&options.after)?);
@@ -38,6 +42,30 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
         );
     }
     Ok(outcome)
+}
+
+/// The parts of stores that are compared; none where traces are.
+fn stores(options: &DiffOptions) -> Result<Option<Sides>> {
+    let paths = [&options.before[..], &options.after[..]].concat();
+    let is_store = store::are_stores(&paths)?;
+    let of_stores = options.last.is_some() || options.window_after.is_some();
+    match &paths[..] {
+        _ if !is_store && of_stores => Err(store::only_stores("--last or --after-begin")),
+        _ if !is_store => Ok(None),
+        [one, other] => Ok(Some(match options.last {
+            Some(length) => Sides::Last(other.clone(), length),
+            None => {
+                let after = options.window_after.as_ref().unwrap_or(&options.window);
+                let before = (one.clone(), options.window.clone());
+                Sides::Parts(Box::new([before, (other.clone(), after.clone())]))
+            }
+        })),
+        many => Err(
+            Error::new(ErrorKind::InvalidInput, "two stores are compared at a time")
+                .found(format!("{} stores", many.len()))
+                .fix("rtscope diff OLD --after NEW"),
+        ),
+    }
 }
 
 fn ask(path: &Path, options: &DiffOptions) -> Result<Diagnosis> {

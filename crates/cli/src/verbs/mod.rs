@@ -23,6 +23,7 @@ pub mod report;
 pub mod rings;
 mod room;
 pub mod shield;
+mod store;
 mod trackers;
 pub mod tune;
 pub mod view;

@@ -22,11 +22,12 @@ use views::reports::{
 use crate::exit::{Outcome, print, stdout_error, write_error, write_file};
 use crate::flags;
 use crate::options::{Output, ReportRequest, ReportVerb};
-use crate::verbs::{cat, external, opened, window};
+use crate::verbs::{cat, external, opened, store, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Report) -> Result<Outcome> {
     match ReportVerb::new(typed)? {
+        ReportVerb::Store(path, window) => return store::report_store(&path, &window),
         ReportVerb::List => {
             let names = REPORTS.iter();
             print(

@@ -15,6 +15,7 @@ use server::{Listening, serve};
 use signal_hook::consts::SIGHUP;
 
 use super::clock::{now_ns, wall_ns};
+use super::fleet::Pushing;
 use super::names::KernelNames;
 use super::notify::Notifier;
 use super::pages::MonitorPages;
@@ -70,6 +71,7 @@ struct Daemon<'n> {
     metrics: Arc<Metrics>,
     _listening: Option<Listening>,
     notifier: &'n Notifier,
+    pushing: Option<Pushing>,
     /// What was counted since the last interval was closed.
     open: Interval,
     /// Where the open part of that began, on the wall clock and on the one that nobody sets.
@@ -113,6 +115,10 @@ impl<'n> Daemon<'n> {
             metrics,
             _listening: listening,
             notifier,
+            pushing: options
+                .fleet
+                .as_ref()
+                .map(|fleet| Pushing::new(fleet, &options.store)),
             open: Interval::default(),
             began_ns: (0, 0),
             cost: Cost::default(),
@@ -206,6 +212,9 @@ impl<'n> Daemon<'n> {
         }
         let bytes = self.store.bytes().unwrap_or(0);
         self.metrics.closed(&interval, self.lost, bytes);
+        if let Some(pushing) = &mut self.pushing {
+            pushing.closed();
+        }
         Ok(())
     }
 
@@ -273,6 +282,13 @@ fn this_run(options: &MonitorOptions) -> Run {
         kernel: fact("osrelease"),
         boot_id: fact("random/boot_id"),
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        settings: format!("{options:?}"),
+        settings: serde_json::json!({
+            "task": options.named.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "all": options.all,
+            "return": options.until_return,
+            "linear": options.linear,
+            "every_ns": options.every.as_ns(),
+        })
+        .to_string(),
     }
 }

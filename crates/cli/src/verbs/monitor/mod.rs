@@ -3,6 +3,7 @@
 
 mod clock;
 mod daemon;
+mod fleet;
 mod names;
 mod notify;
 mod pages;
@@ -36,6 +37,7 @@ pub fn run(typed: &Monitor) -> Result<Outcome> {
             Ok(Outcome::Fine)
         }
         Some(MonitorWhat::Export(typed)) => write_export(typed),
+        Some(MonitorWhat::Push(typed)) => fleet::push_now(typed),
     }
 }
 
