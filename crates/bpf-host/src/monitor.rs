@@ -39,7 +39,7 @@ const BARRIER_GLOBAL: libc::c_int = 1;
 const INSTEAD_OF_BARRIER: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Whose phases are counted, and which.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MonitorConfig {
     /// Tasks beside the real-time ones, counted as a group of their own.
     pub named: Vec<TaskPattern>,

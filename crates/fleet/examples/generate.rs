@@ -1,8 +1,8 @@
-//! Makes a fleet up, through the writer of `rtscope monitor push`: `generate DIR HOSTS DAYS [RISE]`.
+//! Makes a fleet up, through the writer of `rtscope monitor push`: `generate DIR HOSTS DAYS`.
 //! The same numbers each time; prints what was written as JSON.
 //!
 //! Planted, so that questions have answers: every third host has another kernel; `host-0003` has a
-//! serial console; every tenth host is slower from the seventh last day on, by RISE buckets (12).
+//! serial console; every tenth host is slower from the seventh last day on, by twelve buckets.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,6 +14,8 @@ use monitor::{Head, Histogram, Interval, Run, Scope, Series, Task, Worst};
 
 const EVERY_NS: i64 = 300_000_000_000;
 const A_DAY: i64 = 288;
+/// Buckets, sixteen an octave.
+const RISE: u16 = 12;
 /// 2026-01-01.
 const FIRST_NS: i64 = 1_767_225_600_000_000_000;
 const KERNELS: [&str; 3] = ["6.1.0-rt", "6.12.0", "6.18.5"];
@@ -47,22 +49,18 @@ fn main() -> Result<()> {
             .unwrap_or(or)
     };
     let Some(folder) = words.first() else {
-        eprintln!("usage: generate DIR HOSTS DAYS [RISE]");
+        eprintln!("usage: generate DIR HOSTS DAYS");
         return Ok(());
     };
-    let (hosts, days, rise) = (number(1, 10), number(2, 14), number(3, 12));
+    let (hosts, days) = (number(1, 10), number(2, 14));
     let begun = Instant::now();
     let mut target = Directory::new(Path::new(folder));
     let (mut files, mut bytes) = (0, 0);
     for host in 0..hosts {
         for day in 0..days {
             let is_slow = host % 10 == 0 && days - day <= 7;
-            let written = write_day(
-                &mut target,
-                host,
-                day,
-                if is_slow { rise as u16 } else { 0 },
-            )?;
+            let rise = if is_slow { RISE } else { 0 };
+            let written = write_day(&mut target, host, day, rise)?;
             files += written.len();
             bytes += written.iter().map(|(_, bytes)| bytes).sum::<u64>();
         }

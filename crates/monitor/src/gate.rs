@@ -269,7 +269,7 @@ impl<'g> Tally<'g> {
             return inconclusive(format!("{} samples were not counted", head.lost));
         }
         inconclusive(format!(
-            "between {} and {} were over: the store knows a sample to its bucket, a sixteenth of it",
+            "between {} and {} were over: a sample is known to its bucket, a sixteenth of it",
             over.0, over.1
         ))
     }

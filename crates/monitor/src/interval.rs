@@ -52,7 +52,7 @@ pub struct Run {
     /// The version of rtscope.
     pub program: String,
     /// What was asked for: an object of JSON with `task` (a list, as they were typed), `all`,
-    /// `return`, `linear` and `every_ns`; of older programs any text.
+    /// `return` and `linear`; of older programs any text.
     pub settings: String,
 }
 

@@ -11,6 +11,7 @@
 mod buckets;
 mod compare;
 mod compare_text;
+mod exemplars;
 mod export;
 mod gate;
 mod gate_text;

@@ -14,6 +14,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::exemplars::with_exemplars;
 use crate::interval::{Interval, Run, Scope};
 
 /// Every fourth bucket's end is a bound: four an octave, from 256 ns on.
@@ -65,8 +66,13 @@ impl Metrics {
         known.store_bytes = store_bytes;
     }
 
-    /// As OpenMetrics.
+    /// As OpenMetrics, with exemplars: they are read from no other form.
     pub fn open_metrics(&self) -> String {
+        let told = self.told();
+        with_exemplars(&told, &self.known().last)
+    }
+
+    fn told(&self) -> String {
         let mut text = String::new();
         // Only memory can refuse it.
         let _ = encode(&mut text, &self.registry);
@@ -77,7 +83,7 @@ impl Metrics {
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut counter = String::new();
-        let told = self.open_metrics();
+        let told = self.told();
         let lines: Vec<_> = told.lines().collect();
         for (number, line) in lines.iter().enumerate() {
             let mut words = line.splitn(4, ' ');
@@ -290,8 +296,17 @@ mod tests {
     fn open_metrics_ends_as_it_must_and_no_label_names_a_task() {
         let text = metrics(&[(90, 1)]).open_metrics();
         assert!(text.ends_with("# EOF\n"), "{text}");
-        assert!(!text.contains("task7"), "{text}");
-        assert!(!metrics(&[(90, 1)]).text().contains("EOF"));
+        // Exemplars are no labels: they make no series.
+        assert!(
+            text.lines()
+                .all(|line| !line.split(" # ").next().unwrap_or("").contains("task7"))
+        );
+        assert_eq!(text.matches("victim=\"task7\"").count(), 1, "{text}");
+        let older = metrics(&[(90, 1)]).text();
+        assert!(
+            !older.contains("EOF") && !older.contains("task7"),
+            "{older}"
+        );
     }
 
     #[test]

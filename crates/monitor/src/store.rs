@@ -135,7 +135,18 @@ impl Store {
         }
         store.check()?;
         store.check_pages()?;
-        let inserted = store.connection.execute(
+        store.begin_run(run, began_ns)?;
+        store.file = identity(path);
+        store._owner = Some(owner);
+        Ok(store)
+    }
+
+    /// What is appended from now on is of this run.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn begin_run(&mut self, run: &Run, began_ns: i64) -> Result<()> {
+        let inserted = self.connection.execute(
             "INSERT INTO run (began_ns, host, kernel, boot_id, program, settings)
              VALUES (?, ?, ?, ?, ?, ?)",
             params![
@@ -147,12 +158,15 @@ impl Store {
                 run.settings
             ],
         );
-        inserted.map_err(refused)?;
-        store.run = store.connection.last_insert_rowid();
-        store.facts = run.clone();
-        store.file = identity(path);
-        store._owner = Some(owner);
-        Ok(store)
+        inserted.map_err(|error| explain(&self.path, error))?;
+        self.run = self.connection.last_insert_rowid();
+        self.facts = run.clone();
+        Ok(())
+    }
+
+    /// Bounds the store otherwise from the next interval on.
+    pub fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// Opens a store to read it, whoever writes it meanwhile.

@@ -8,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration as Time, Instant};
 
+use abi::monitor::Mode;
 use abi::monitor::Phase;
 use event::{Cpu, Duration};
-use monitor::{Histogram, Interval, Metrics, Run, Scope, Series};
+use monitor::{Histogram, Interval, Metrics, Run, Scope, Series, Task, Worst};
 use server::{Answer, Pages, serve};
 
 /// Four bounds an octave: a quantile may lie anywhere between two.
@@ -49,6 +50,30 @@ fn histogram() -> Histogram {
     )
 }
 
+/// The longest, a moment ago.
+fn worst() -> Worst {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let task = Task {
+        name: "control".to_owned(),
+        ..Task::default()
+    };
+    Worst {
+        scope: Scope::RealTime,
+        phase: Phase::TimerWakeupSwitch,
+        cpu: Cpu(0),
+        value: Duration::from_us(900),
+        at_ns: now.expect("after 1970").as_nanos() as i64,
+        timer: None,
+        parts: [Duration::ZERO; 3],
+        victim: Some(task),
+        culprit: None,
+        call: None,
+        function: None,
+        mode: Mode::User,
+        stack: Vec::new(),
+    }
+}
+
 fn metrics() -> Arc<Metrics> {
     let metrics = Metrics::new(&Run::default());
     let interval = Interval {
@@ -61,6 +86,7 @@ fn metrics() -> Arc<Metrics> {
             max: Duration::from_ms(1),
             histogram: histogram(),
         }],
+        worst: vec![worst()],
         ..Interval::default()
     };
     metrics.add(interval.clone());
@@ -108,6 +134,7 @@ fn start(folder: &Path, target: &str) -> (Running, String) {
             folder.join("data").display()
         ))
         .arg(format!("--web.listen-address={host}"))
+        .arg("--enable-feature=exemplar-storage")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
@@ -163,6 +190,12 @@ fn prometheus_takes_the_metrics_and_its_quantiles_are_ours() {
         let apart = (theirs - ours).abs() / ours;
         assert!(apart <= BUCKET_SHARE, "{quantile}: {theirs} beside {ours}");
     }
+    // Who was late comes along as an exemplar.
+    let series =
+        "/api/v1/query_exemplars?query=rtscope_phase_seconds_bucket&start=0&end=9999999999";
+    let answer = get(&host, series).unwrap_or_default();
+    assert!(answer.contains("\"victim\":\"control\""), "{answer}");
+    assert!(answer.contains("\"value\":\"0.0009\""), "{answer}");
 }
 
 #[test]

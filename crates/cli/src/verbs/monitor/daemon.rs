@@ -11,7 +11,7 @@ use event::{Duration, Error, Result};
 use host::capabilities::Verb;
 use monitor::{Appended, Head, Interval, Metrics, Run, Store, report};
 use rustix::time::ClockId;
-use server::{Listening, serve};
+use server::{Listening, Pages, serve};
 use signal_hook::consts::SIGHUP;
 
 use super::clock::{now_ns, wall_ns};
@@ -29,9 +29,10 @@ const TICK: Time = Time::from_secs(10);
 /// Between two looks at whether to end.
 const LOOK_EVERY: Time = Time::from_millis(200);
 
-/// Runs until Ctrl-C, or for as long as asked; begins anew when the settings are to be read again.
+/// Runs until Ctrl-C, or for as long as asked; goes on with other settings when they are to be read
+/// again.
 pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
-    let mut options = MonitorOptions::new(typed)?;
+    let options = MonitorOptions::new(typed)?;
     capabilities::gather().require(Verb::Watch)?;
     signals::take_over()?;
     let reload = Arc::new(AtomicBool::new(false));
@@ -39,20 +40,20 @@ pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
         .map_err(|cause| Error::io("cannot handle signals", cause))?;
     let notifier = Notifier::from_environment();
     let begun = Instant::now();
+    let mut daemon = Daemon::start(&options, &notifier)?;
     loop {
-        let mut daemon = Daemon::start(&options, &notifier)?;
         daemon.count(&reload, begun)?;
-        daemon.close()?;
         if !reload.swap(false, Ordering::Relaxed) {
+            daemon.close()?;
             return daemon.say_end();
         }
         notifier.say("RELOADING=1");
-        drop(daemon);
-        match MonitorOptions::new(typed) {
-            Ok(new) => options = new,
+        match MonitorOptions::new(typed).and_then(|new| daemon.reload(new)) {
+            Ok(()) => eprintln!("settings read again: {}", daemon.plan()),
             // What runs, runs on: a mistake in a file ends no recording of months.
             Err(error) => eprintln!("the settings stay as they were\n{error:#}"),
         }
+        notifier.say("READY=1");
     }
 }
 
@@ -69,7 +70,8 @@ struct Daemon<'n> {
     names: KernelNames,
     store: Store,
     metrics: Arc<Metrics>,
-    _listening: Option<Listening>,
+    pages: Arc<MonitorPages>,
+    listening: Option<Listening>,
     notifier: &'n Notifier,
     pushing: Option<Pushing>,
     /// What was counted since the last interval was closed.
@@ -86,34 +88,17 @@ impl<'n> Daemon<'n> {
         let run = this_run(options);
         let store = Store::create(&options.store, &run, wall_ns(), options.limits)?;
         let metrics = Arc::new(Metrics::new(&run));
-        let pages = MonitorPages::new(Arc::clone(&metrics), &options.store);
-        let listening = options
-            .port
-            .map(|port| serve(Arc::new(pages), port))
-            .transpose()?;
-        let counting = PhaseMonitor::start(&MonitorConfig {
-            named: options.named.clone(),
-            every_task: options.all,
-            until_return: options.until_return,
-            linear: options.linear,
-        })?;
-        let every = options.every;
-        eprintln!(
-            "an interval every {every:#} into {}",
-            options.store.display()
-        );
-        if let Some(listening) = &listening {
-            print(&format!("{}metrics\n", listening.url))?;
-            eprintln!("{} is the page of it", listening.url);
-        }
-        notifier.say("READY=1\nWATCHDOG=1");
+        let pages = Arc::new(MonitorPages::new(Arc::clone(&metrics), &options.store));
+        let listening = listen(&pages, options)?;
+        let counting = PhaseMonitor::start(&counted(options))?;
         let mut daemon = Daemon {
             options: options.clone(),
             counting,
             names: KernelNames::read(),
             store,
             metrics,
-            _listening: listening,
+            pages,
+            listening,
             notifier,
             pushing: options
                 .fleet
@@ -125,11 +110,62 @@ impl<'n> Daemon<'n> {
             closed: 0,
             lost: 0,
         };
-        // What was counted, and what it cost to begin, are no part of the first interval.
-        daemon.counting.close()?;
-        daemon.began_ns = (wall_ns(), now_ns(ClockId::Monotonic));
-        daemon.cost = daemon.cost_now();
+        daemon.begin()?;
+        eprintln!("{}", daemon.plan());
+        notifier.say("READY=1\nWATCHDOG=1");
         Ok(daemon)
+    }
+
+    /// What was counted, and what it cost to begin, are no part of the first interval.
+    fn begin(&mut self) -> Result<()> {
+        self.counting.close()?;
+        self.began_ns = (wall_ns(), now_ns(ClockId::Monotonic));
+        self.cost = self.cost_now();
+        Ok(())
+    }
+
+    fn plan(&self) -> String {
+        let (every, store) = (self.options.every, self.options.store.display());
+        format!("an interval every {every:#} into {store}")
+    }
+
+    /// Goes on with other settings. The interval that is open stays open where the same is counted
+    /// into the same store; else it is closed. What can fail comes first: then all stays as it was.
+    fn reload(&mut self, new: MonitorOptions) -> Result<()> {
+        let run = this_run(&new);
+        let (counts, store) = (counted(&new), &new.store);
+        let counting = (counts != counted(&self.options))
+            .then(|| PhaseMonitor::start(&counts))
+            .transpose()?;
+        let store = (*store != self.options.store)
+            .then(|| Store::create(store, &run, wall_ns(), new.limits))
+            .transpose()?;
+        if new.port != self.options.port {
+            self.listening = listen(&self.pages, &new)?;
+        }
+        if counting.is_some() || store.is_some() {
+            self.close()?;
+        }
+        match store {
+            Some(store) => {
+                self.lost += self.store.waiting() as u64;
+                self.store = store;
+                self.pages.show(&new.store);
+            }
+            None if counting.is_some() => self.store.begin_run(&run, wall_ns())?,
+            None => {}
+        }
+        self.store.limit(new.limits);
+        if new.fleet != self.options.fleet || new.store != self.options.store {
+            let fleet = new.fleet.as_ref();
+            self.pushing = fleet.map(|fleet| Pushing::new(fleet, &new.store));
+        }
+        self.options = new;
+        if let Some(counting) = counting {
+            self.counting = counting;
+            self.begin()?;
+        }
+        Ok(())
     }
 
     /// Counts until somebody asks to stop or to read the settings again.
@@ -259,6 +295,27 @@ impl Cost {
     }
 }
 
+/// What is counted in the kernel.
+fn counted(options: &MonitorOptions) -> MonitorConfig {
+    MonitorConfig {
+        named: options.named.clone(),
+        every_task: options.all,
+        until_return: options.until_return,
+        linear: options.linear,
+    }
+}
+
+fn listen(pages: &Arc<MonitorPages>, options: &MonitorOptions) -> Result<Option<Listening>> {
+    let Some(port) = options.port else {
+        return Ok(None);
+    };
+    let pages: Arc<dyn Pages> = pages.clone();
+    let listening = serve(pages, port)?;
+    print(&format!("{}metrics\n", listening.url))?;
+    eprintln!("{} is the page of it", listening.url);
+    Ok(Some(listening))
+}
+
 fn linear(
     counted: &bpf_host::PhaseInterval,
 ) -> Vec<(abi::monitor::Phase, event::Cpu, monitor::Linear)> {
@@ -287,7 +344,6 @@ fn this_run(options: &MonitorOptions) -> Run {
             "all": options.all,
             "return": options.until_return,
             "linear": options.linear,
-            "every_ns": options.every.as_ns(),
         })
         .to_string(),
     }

@@ -1,7 +1,7 @@
 //! What the monitor serves: metrics for Prometheus, and a page with what the store says.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abi::monitor::Phase;
 use event::{Duration, Error, ErrorKind, Result};
@@ -12,24 +12,35 @@ use server::{Answer, Pages, monitor_page};
 const LAST_DEFAULT: Duration = Duration::from_ms(24 * 3_600_000);
 
 /// Pages that everybody on this machine may read.
+#[derive(Debug)]
 pub(super) struct MonitorPages {
     metrics: Arc<Metrics>,
-    store: PathBuf,
+    store: Mutex<PathBuf>,
 }
 
 impl MonitorPages {
     pub(super) fn new(metrics: Arc<Metrics>, store: &Path) -> MonitorPages {
         MonitorPages {
             metrics,
-            store: store.to_owned(),
+            store: Mutex::new(store.to_owned()),
         }
+    }
+
+    /// From now on another store is told of.
+    pub(super) fn show(&self, store: &Path) {
+        *self.store() = store.to_owned();
+    }
+
+    fn store(&self) -> MutexGuard<'_, PathBuf> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the store says to the page's question.
     fn data(&self, query: &str) -> Result<Answer> {
         let question = question(query)?;
         // Reading needs no lock, and holds up no interval.
-        let value = page_json(&Store::open(&self.store)?, question)?;
+        let store = self.store().clone();
+        let value = page_json(&Store::open(&store)?, question)?;
         Ok(answer("application/json", value.to_string()))
     }
 }

@@ -1,0 +1,122 @@
+//! The longest of each phase of the last interval beside the bucket that has it: OpenMetrics'
+//! exemplars, which say who was late and in which interval of the store.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use crate::interval::{Interval, Task};
+
+const BUCKETS: &str = "rtscope_phase_seconds_bucket{";
+/// All labels of one together may have 128 letters.
+const NAME_MAX: usize = 24;
+
+/// The same metrics with exemplars; `last` is the interval that was closed last.
+pub(crate) fn with_exemplars(told: &str, last: &Interval) -> String {
+    let mut text = String::with_capacity(told.len() + 1024);
+    let mut done = BTreeSet::new();
+    for line in told.lines() {
+        text += line;
+        let labels = line
+            .strip_prefix(BUCKETS)
+            .and_then(|rest| rest.split_once("} "));
+        if let Some((labels, _)) = labels {
+            for (place, worst) in last.worst.iter().enumerate() {
+                let series = [
+                    format!("scope=\"{}\"", worst.scope.name()),
+                    format!("phase=\"{}\"", worst.phase.name()),
+                ];
+                let seconds = worst.value.as_ns() as f64 / 1e9;
+                let is_of = series
+                    .iter()
+                    .all(|label| labels.split(',').any(|l| l == label));
+                // The bound belongs to the next bucket.
+                if is_of && seconds < bound(labels) && done.insert(place) {
+                    let at = worst.at_ns as f64 / 1e9;
+                    let _ = write!(
+                        text,
+                        " # {{victim=\"{}\",running=\"{}\",interval=\"{}\"}} {seconds} {at:.3}",
+                        name(worst.victim.as_ref()),
+                        name(worst.culprit.as_ref()),
+                        last.head.begin_ns
+                    );
+                }
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The upper bound of a bucket in seconds.
+fn bound(labels: &str) -> f64 {
+    let mut labels = labels.split(',');
+    let le = labels.find_map(|label| label.strip_prefix("le=\"")?.strip_suffix('"'));
+    match le {
+        Some("+Inf") => f64::INFINITY,
+        le => le.and_then(|le| le.parse().ok()).unwrap_or(0.0),
+    }
+}
+
+/// A task's name as a label has it.
+fn name(task: Option<&Task>) -> String {
+    let name = task.map_or("", |task| task.name.as_str());
+    let mut text = String::new();
+    for letter in name.chars().take(NAME_MAX) {
+        match letter {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            letter => text.push(letter),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use event::Duration;
+
+    use super::*;
+    use crate::test_data::sample;
+
+    fn bucket(le: &str, phase: &str) -> String {
+        format!("{BUCKETS}le=\"{le}\",scope=\"realtime\",phase=\"{phase}\"}} 3")
+    }
+
+    #[test]
+    fn the_longest_stands_beside_the_first_bucket_that_has_it_and_nowhere_else() {
+        let bounds = ["0.000004", "0.000005", "0.000006", "+Inf"];
+        let lines = bounds
+            .iter()
+            .flat_map(|le| [bucket(le, "switch"), bucket(le, "timer")]);
+        let told = lines.collect::<Vec<_>>().join("\n") + "\n# EOF\n";
+        let mut last = sample(3);
+        let check = |last: &Interval, le: &str, expect: &str| {
+            let text = with_exemplars(&told, last);
+            let with: Vec<_> = text.lines().filter(|line| line.contains(" # {")).collect();
+            let line = format!("{} # {expect}", bucket(le, "switch"));
+            assert_eq!(with, [line.as_str()], "{text}");
+            assert!(text.ends_with("\n# EOF\n"));
+        };
+        let begin_ns = last.head.begin_ns;
+        let names = |victim: &str| {
+            format!("{{victim=\"{victim}\",running=\"task3\",interval=\"{begin_ns}\"}}")
+        };
+        // Five microseconds are not below that bound.
+        check(
+            &last,
+            "0.000006",
+            &format!("{} 0.000005 900.000", names("task7")),
+        );
+        last.worst[0].value = Duration::from_ms(7);
+        check(&last, "+Inf", &format!("{} 0.007 900.000", names("task7")));
+        if let Some(victim) = &mut last.worst[0].victim {
+            victim.name = "a\"b\\".to_owned();
+        }
+        check(
+            &last,
+            "+Inf",
+            &format!("{} 0.007 900.000", names("a\\\"b\\\\")),
+        );
+    }
+}
