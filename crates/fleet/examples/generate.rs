@@ -65,12 +65,15 @@ fn main() -> Result<()> {
             bytes += written.iter().map(|(_, bytes)| bytes).sum::<u64>();
         }
     }
-    let took = begun.elapsed().as_millis();
-    println!(
-        "{}",
-        serde_json::json!({ "hosts": hosts, "days": days, "files": files, "bytes": bytes,
-            "bytes_per_host_and_day": bytes as i64 / (hosts * days).max(1), "took_ms": took as u64 })
-    );
+    let told = serde_json::json!({
+        "hosts": hosts,
+        "days": days,
+        "files": files,
+        "bytes": bytes,
+        "bytes_per_host_and_day": bytes as i64 / (hosts * days).max(1),
+        "took_ms": begun.elapsed().as_millis() as u64,
+    });
+    println!("{told}");
     Ok(())
 }
 
