@@ -6,12 +6,11 @@
 //!   pushed twice is pushed once.
 //! - The store is the spool: what could not be pushed waits there, bounded as the store is.
 //! - A file appears whole or not at all, and never becomes less than it was.
-//! - No query engine, and no library of Parquet: what is written here is five types of columns in
-//!   one layout, so that the default program has it.
+//! - No query engine: whoever asks brings one.
 
+mod columns;
 mod directory;
 mod late;
-mod parquet;
 mod part;
 mod push;
 mod state;

@@ -7,7 +7,7 @@ use abi::monitor::{Mode, Phase};
 use event::{Duration, Error, ErrorKind, Result};
 use monitor::{Interval, PhaseSum, Run, Scope, Task, Worst};
 
-use crate::parquet::{Cell, Kind, Table};
+use crate::columns::{Cell, Kind, Table};
 
 /// Of the schema; it begins every path.
 pub const VERSION: u32 = 1;
@@ -330,7 +330,7 @@ fn file(table: &'static str, rows: Table) -> Result<PartFile> {
         ("rtscope.fleet.version", version.as_str()),
     ];
     let bytes = rows.finish(&facts).map_err(|cause| {
-        Error::new(ErrorKind::Io, format!("cannot compress the table {table}"))
+        Error::new(ErrorKind::Io, format!("cannot write the table {table}"))
             .found(cause.to_string())
             .fix("free some memory")
     })?;
