@@ -27,6 +27,7 @@ check "a shield goes up" test $? = 0
 check "doctor says so" sh -c "rtscope doctor | grep -q 'a shield is up: CPU 1'"
 check "new interrupts leave the shielded CPU" test "$(cat /proc/irq/default_smp_affinity)" = 1
 check "tasks outside cannot run inside" test "$(awk '/Cpus_allowed_list/ { print $2 }' /proc/1/status)" = 0
+check "kthreadd leaves" test "$(awk '/Cpus_allowed_list/ { print $2 }' /proc/2/status)" = 0
 check "a second shield is refused" sh -c "! rtscope shield --cpu 1 --apply 2> /out/second"
 rtscope shield --undo
 check "the undo restores every byte" same
@@ -34,6 +35,8 @@ check "the undo restores every byte" same
 rtscope shield --cpu 1 --apply -- cat /proc/self/status > /out/inside
 check "a command runs inside" grep -q "^Cpus_allowed_list:	1$" /out/inside
 check "it is down when the command has ended" same
+rtscope shield --cpu 1 --apply -- sh -c 'exit 7'
+check "a command's exit code is handed on" test $? = 7
 
 for delay in 1000 3000 6000 10000 20000 40000; do
     rtscope shield --cpu 1 --apply &

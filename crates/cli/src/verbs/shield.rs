@@ -1,13 +1,20 @@
 //! `rtscope shield`: CPUs for real-time tasks alone, and the way back.
 
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use capture::capabilities;
 use event::{Error, ErrorKind, Result};
 use host::capabilities::Verb;
-use host::shield::{self, Shield};
+use host::shield::{self, InterruptPrio, Shield};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGTERM};
 
 use crate::exit::{self, Outcome};
 use crate::flags;
@@ -18,8 +25,10 @@ const SCHEMA: &str = "rtscope.shield";
 const SCHEMA_VERSION: u32 = 1;
 /// The machine.
 const ROOT: &str = "/";
-/// Goes into the group of the file that comes first, then becomes the command behind it.
-const ENTER: &str = "echo $$ > \"$0\" && exec \"$@\"";
+/// How often we look whether the command has ended.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
+/// A shell's exit code for a command that a signal ended is its number above this.
+const BY_SIGNAL: i32 = 128;
 
 /// Runs the verb.
 pub fn run(typed: &flags::Shield) -> Result<Outcome> {
@@ -35,7 +44,13 @@ pub fn run(typed: &flags::Shield) -> Result<Outcome> {
     };
     let capabilities = capabilities::gather();
     let online = &capabilities.machine.cpus_online;
-    let plan = shield::plan(Path::new(ROOT), &known_cpus(list, online)?, online)?;
+    let prios = typed.irq_prio.iter().map(|text| InterruptPrio::parse(text));
+    let prios = prios.collect::<Result<Vec<_>>>()?;
+    let cpus = known_cpus(list, online)?;
+    let plan = shield::plan(Path::new(ROOT), &cpus, online, &prios)?;
+    if typed.boot_line || typed.tuned_profile {
+        return for_boot(typed.tuned_profile, &plan);
+    }
     if !typed.apply {
         return print(typed.json, Some(state_json(&plan)), &plan_text(&plan));
     }
@@ -53,6 +68,19 @@ pub fn run(typed: &flags::Shield) -> Result<Outcome> {
     inside(typed, &plan)
 }
 
+/// Prints what makes the shield part of the machine's start; what it cannot do goes to stderr.
+fn for_boot(is_profile: bool, plan: &Shield) -> Result<Outcome> {
+    let root = Path::new(ROOT);
+    for note in shield::boot_notes(root) {
+        eprintln!("warning: {note:#}");
+    }
+    exit::print(&match is_profile {
+        true => shield::tuned_profile(root, plan),
+        false => shield::boot_line(root, plan) + "\n",
+    })?;
+    Ok(Outcome::Fine)
+}
+
 /// Runs the command inside, and takes the shield down however it ends.
 fn inside(typed: &flags::Shield, plan: &Shield) -> Result<Outcome> {
     let Some(entrance) = &plan.entrance else {
@@ -65,26 +93,79 @@ fn inside(typed: &flags::Shield, plan: &Shield) -> Result<Outcome> {
     };
     // Ctrl-C is the command's to obey; we stay to clean up behind it.
     signals::take_over()?;
+    let passed_on = PassedOn::take_over()?;
     let refused = shield::apply(Path::new(ROOT), plan)?;
     eprint!("{}", refused_text(&refused));
-    let mut command = Command::new("sh");
-    command
-        .arg("-c")
-        .arg(ENTER)
-        .arg(entrance)
-        .args(&typed.command);
-    let ended = command.status();
+    let ended = run_inside(typed, entrance, &passed_on);
     let undone = shield::undo(Path::new(ROOT))?;
+    let status = ended?;
     left_over(&undone)?;
-    let status = ended.map_err(|error| Error::io("cannot start the command", error))?;
-    if status.success() {
-        return Ok(Outcome::Fine);
+    Ok(Outcome::Code(exit_code(status)))
+}
+
+/// Signals that somebody sends to us alone and means the command: of a terminal it has them itself.
+struct PassedOn([(Signal, Arc<AtomicBool>); 2]);
+
+impl PassedOn {
+    fn take_over() -> Result<PassedOn> {
+        let asked = |number, signal| {
+            let asked = Arc::new(AtomicBool::new(false));
+            let registered = signal_hook::flag::register(number, asked.clone());
+            let cannot = |error| Error::io("cannot handle signals", error);
+            registered.map(|_| (signal, asked)).map_err(cannot)
+        };
+        Ok(PassedOn([
+            asked(SIGTERM, Signal::TERM)?,
+            asked(SIGHUP, Signal::HUP)?,
+        ]))
     }
-    Err(
-        Error::new(ErrorKind::Io, "the command inside the shield failed")
-            .found(status.to_string())
-            .fix("the shield is down; run the command alone to see why"),
-    )
+
+    fn pass_on(&self, to: Option<Pid>) {
+        for (signal, asked) in &self.0 {
+            if asked.swap(false, Ordering::Relaxed)
+                && let Some(pid) = to
+            {
+                // It may have ended.
+                kill_process(pid, *signal).ok();
+            }
+        }
+    }
+}
+
+fn run_inside(typed: &flags::Shield, entrance: &Path, passed_on: &PassedOn) -> Result<ExitStatus> {
+    let cannot = |error: std::io::Error| {
+        let name = typed.command.first().map(|word| word.to_string_lossy());
+        let what = format!("cannot start {}", name.unwrap_or_default());
+        let fix = "check the command's name and its path, and that it may be run; the shield is \
+                   down again";
+        Error::io(what, error).fix(fix)
+    };
+    let mut door = File::options().write(true).open(entrance).map_err(cannot)?;
+    let (name, words) = typed.command.split_first().ok_or_else(|| {
+        let nothing = std::io::ErrorKind::InvalidInput;
+        cannot(nothing.into())
+    })?;
+    let mut command = Command::new(name);
+    command.args(words);
+    // SAFETY: one write to an open file, between fork and exec; it allocates nothing. Zero is
+    // whoever writes it.
+    unsafe { command.pre_exec(move || door.write_all(b"0")) };
+    let mut child = command.spawn().map_err(cannot)?;
+    let pid = Pid::from_raw(child.id() as i32);
+    loop {
+        if let Some(status) = child.try_wait().map_err(cannot)? {
+            return Ok(status);
+        }
+        passed_on.pass_on(pid);
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+/// As a shell has it.
+fn exit_code(status: ExitStatus) -> u8 {
+    let by_signal = || status.signal().map(|signal| BY_SIGNAL + signal);
+    let code = status.code().or_else(by_signal);
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 fn undo(json: bool) -> Result<Outcome> {
@@ -130,6 +211,7 @@ fn state_json(shield: &Shield) -> Value {
         "housekeeping": shield.housekeeping,
         "entrance": shield.entrance,
         "changes": changes,
+        "boot_line": shield::boot_line(Path::new(ROOT), shield),
     })
 }
 
@@ -160,4 +242,21 @@ pub(super) fn state_text(shield: &Shield) -> String {
 fn refused_text(refused: &[String]) -> String {
     let line = |line: &String| format!("refused, and passed over: {line}\n");
     refused.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_code_is_the_commands_and_a_signal_counts_from_128() {
+        let check = |wait_status: i32, expect: u8| {
+            assert_eq!(exit_code(ExitStatus::from_raw(wait_status)), expect);
+        };
+        check(0, 0);
+        check(3 << 8, 3);
+        check(255 << 8, 255);
+        check(9, 137);
+        check(15, 143);
+    }
 }

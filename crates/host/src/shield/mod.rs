@@ -9,9 +9,11 @@
 //! - A machine without one of the settings is shielded by the others.
 //! - All paths are below a root, so that tests have a machine of their own.
 
+mod boot;
 mod list;
 mod plan;
 mod tasks;
+mod threads;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,10 +21,14 @@ use std::path::{Path, PathBuf};
 use event::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::tune::{Policy, TaskId};
+
+pub use boot::{boot_line, boot_notes, tuned_profile};
 pub use list::list;
 pub use plan::plan;
 pub use tasks::TaskMask;
 pub(crate) use tasks::start_of;
+pub use threads::InterruptPrio;
 
 /// Where the state is, below the root. It goes with the settings when the machine starts again.
 const STATE: &str = "run/rtscope-shield.json";
@@ -60,6 +66,24 @@ pub enum Change {
         /// The file that lists those of the second.
         to: PathBuf,
     },
+    /// A thread of the kernel keeps to some CPUs.
+    Confine {
+        /// The thread.
+        task: TaskId,
+        /// Where it might run.
+        before: String,
+        /// Where it may run now.
+        after: String,
+    },
+    /// A thread of the kernel is scheduled otherwise.
+    Schedule {
+        /// The thread.
+        task: TaskId,
+        /// How it was.
+        before: Policy,
+        /// How it is now.
+        after: Policy,
+    },
 }
 
 impl Change {
@@ -72,6 +96,21 @@ impl Change {
                 let (from, to) = (from.display(), to.display());
                 format!("for task in $(cat {from}); do echo $task > {to}; done")
             }
+            Change::Confine { task, after, .. } => {
+                format!("taskset -cp {after} {} # {}", task.tid, task.comm)
+            }
+            Change::Schedule { task, after, .. } => {
+                format!("chrt {} {} # {}", after.chrt(), task.tid, task.comm)
+            }
+        }
+    }
+
+    /// Whether the shield is none without it; else a refusal is told and passed over.
+    fn is_essential(&self) -> bool {
+        match self {
+            Change::Write { essential, .. } => *essential,
+            Change::Make { .. } | Change::Move { .. } => true,
+            Change::Confine { .. } | Change::Schedule { .. } => false,
         }
     }
 }
@@ -140,13 +179,7 @@ pub fn apply(root: &Path, shield: &Shield) -> Result<Vec<String>> {
     for change in &shield.changes {
         let Err(error) = make(change) else { continue };
         let what = format!("{}: {error}", change.shell());
-        if !matches!(
-            change,
-            Change::Write {
-                essential: false,
-                ..
-            }
-        ) {
+        if change.is_essential() {
             undo(root)?;
             return Err(Error::io("the machine refuses a shield", error)
                 .found(what)
@@ -191,6 +224,10 @@ fn make(change: &Change) -> std::io::Result<()> {
             other => other,
         },
         Change::Move { from, to } => tasks::move_all(from, to),
+        Change::Confine { task, after, .. } if task.is_there() => task.set_affinity(after),
+        Change::Schedule { task, after, .. } if task.is_there() => task.set_policy(after),
+        // Who is gone is in nobody's way.
+        Change::Confine { .. } | Change::Schedule { .. } => Ok(()),
     }
 }
 
@@ -266,7 +303,9 @@ fn take_back(change: &Change) -> std::io::Result<()> {
             std::fs::remove_dir(path)
         }
         Change::Move { from, to } if to.exists() => tasks::move_all(to, from),
-        Change::Move { .. } => Ok(()),
+        Change::Confine { task, before, .. } if task.is_there() => task.set_affinity(before),
+        Change::Schedule { task, before, .. } if task.is_there() => task.set_policy(before),
+        Change::Move { .. } | Change::Confine { .. } | Change::Schedule { .. } => Ok(()),
     }
 }
 
@@ -332,7 +371,7 @@ mod tests {
     fn a_shield_moves_what_ran_on_its_cpus_and_leaves_the_rest() {
         let machine = machine();
         let root = machine.path();
-        let shield = plan(root, &cpus(&[2, 3]), &cpus(&[0, 1, 2, 3])).expect("planned");
+        let shield = plan(root, &cpus(&[2, 3]), &cpus(&[0, 1, 2, 3]), &[]).expect("planned");
         assert_eq!(apply(root, &shield).expect("applied"), [""; 0]);
         let check = |path: &str, expect: &str| {
             let found = std::fs::read_to_string(root.join(path)).expect("read");
@@ -353,7 +392,7 @@ mod tests {
         let machine = machine();
         let root = machine.path();
         let before = files(root);
-        let shield = plan(root, &cpus(&[1]), &cpus(&[0, 1, 2, 3])).expect("planned");
+        let shield = plan(root, &cpus(&[1]), &cpus(&[0, 1, 2, 3]), &[]).expect("planned");
         assert!(shield.changes.len() >= 5, "{:?}", shield.changes);
         for made in 0..=shield.changes.len() {
             save(root, &shield).expect("saved");
@@ -371,7 +410,7 @@ mod tests {
     fn a_setting_that_cannot_be_restored_is_told_and_its_state_stays() {
         let machine = machine();
         let root = machine.path();
-        let shield = plan(root, &cpus(&[1]), &cpus(&[0, 1])).expect("planned");
+        let shield = plan(root, &cpus(&[1]), &cpus(&[0, 1]), &[]).expect("planned");
         apply(root, &shield).expect("applied");
         let irq = root.join("proc/irq/7/smp_affinity_list");
         std::fs::remove_file(&irq).expect("removed");
@@ -386,7 +425,8 @@ mod tests {
     fn all_cpus_or_none_are_no_shield() {
         let machine = machine();
         let check = |shielded: &[u32]| {
-            let error = plan(machine.path(), &cpus(shielded), &cpus(&[0, 1])).expect_err("none");
+            let error =
+                plan(machine.path(), &cpus(shielded), &cpus(&[0, 1]), &[]).expect_err("none");
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert!(error.fixed_by().is_some());
         };

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use event::{Cpu, Error, ErrorKind, Result};
 
+use super::threads::{self, InterruptPrio};
 use super::{Change, Shield, VERSION, list, tasks};
 
 /// The control group of the shielded tasks.
@@ -14,7 +15,7 @@ const OUTSIDE: &str = "rtscope-system";
 const STAT_INTERVAL: &str = "60";
 
 /// Files that hold a mask of CPUs in hexadecimal: new interrupts, unbound workqueues, write-back.
-const MASKS: [&str; 3] = [
+pub(super) const MASKS: [&str; 3] = [
     "proc/irq/default_smp_affinity",
     "sys/devices/virtual/workqueue/cpumask",
     "sys/devices/virtual/workqueue/writeback/cpumask",
@@ -22,17 +23,24 @@ const MASKS: [&str; 3] = [
 
 /// Settings of the kernel that keep its own work away: timers go to housekeeping CPUs, grace
 /// periods of RCU interrupt nobody, counters of memory are summed less often.
-const SETTINGS: [(&str, &str); 3] = [
+pub(super) const SETTINGS: [(&str, &str); 3] = [
     ("proc/sys/kernel/timer_migration", "1"),
     ("sys/kernel/rcu_normal", "1"),
     ("proc/sys/vm/stat_interval", STAT_INTERVAL),
 ];
 
-/// The shield of `shielded` on a machine whose CPUs `online` are on; nothing is changed.
+/// The shield of `shielded` on a machine whose CPUs `online` are on, with these priorities of
+/// interrupt threads; nothing is changed.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] when no CPU is shielded, or none is left.
-pub fn plan(root: &Path, shielded: &[Cpu], online: &[Cpu]) -> Result<Shield> {
+/// [`ErrorKind::InvalidInput`] when no CPU is shielded, or none is left; [`ErrorKind::NotFound`]
+/// where no interrupt thread has such a name.
+pub fn plan(
+    root: &Path,
+    shielded: &[Cpu],
+    online: &[Cpu],
+    interrupt_prios: &[InterruptPrio],
+) -> Result<Shield> {
     let housekeeping: Vec<Cpu> = others(online, shielded);
     if shielded.is_empty() || housekeeping.is_empty() {
         let what = "a shield needs CPUs inside and CPUs outside";
@@ -56,6 +64,9 @@ pub fn plan(root: &Path, shielded: &[Cpu], online: &[Cpu]) -> Result<Shield> {
     for (path, value) in SETTINGS {
         planner.write(root.join(path), value);
     }
+    planner.changes.extend(threads::confine(root, shielded));
+    let prioritized = threads::prioritize(root, interrupt_prios)?;
+    planner.changes.extend(prioritized);
     let entrance = planner.control_groups();
     Ok(Shield {
         version: VERSION,
@@ -220,7 +231,7 @@ fn cgroup_1(mounts: &str) -> Option<&str> {
 }
 
 /// CPUs as the kernel's masks have them: words of 32 bits, the highest first.
-fn hexadecimal(cpus: &[Cpu]) -> String {
+pub(super) fn hexadecimal(cpus: &[Cpu]) -> String {
     let words = cpus.iter().map(|cpu| cpu.0 / 32).max().unwrap_or(0);
     let word = |number: u32| {
         let bits = cpus.iter().filter(|cpu| cpu.0 / 32 == number);
@@ -267,7 +278,7 @@ mod tests {
                 std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
                 std::fs::write(path, text).expect("written");
             }
-            let shield = plan(root, &[Cpu(1)], &[Cpu(0), Cpu(1)]).expect("planned");
+            let shield = plan(root, &[Cpu(1)], &[Cpu(0), Cpu(1)], &[]).expect("planned");
             let prefix = root.display().to_string();
             let lines = shield
                 .changes

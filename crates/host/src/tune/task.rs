@@ -29,27 +29,32 @@ impl TaskId {
     pub fn find(tid: i32) -> Option<TaskId> {
         let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
         let comm = std::fs::read(format!("/proc/{tid}/comm")).ok()?;
+        TaskId::of(tid, &String::from_utf8_lossy(&comm), &stat)
+    }
+
+    /// By the texts of its files `comm` and `stat`.
+    pub(crate) fn of(tid: i32, comm: &str, stat: &str) -> Option<TaskId> {
         Some(TaskId {
             tid,
-            comm: event::plain_text(comm.trim_ascii_end()),
-            start: start_of(&stat)?,
+            comm: event::plain_text(comm.trim_ascii_end().as_bytes()),
+            start: start_of(stat)?,
         })
     }
 
-    pub(super) fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.tid));
         stat.ok().and_then(|stat| start_of(&stat)) == Some(self.start)
     }
 
     /// Where it may run, as a list.
-    pub(super) fn affinity(&self) -> Option<String> {
+    pub(crate) fn affinity(&self) -> Option<String> {
         let set = rustix::thread::sched_getaffinity(Pid::from_raw(self.tid)).ok()?;
         let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
         let cpus: Vec<Cpu> = cpus.map(|cpu| Cpu(cpu as u32)).collect();
         Some(list(&cpus))
     }
 
-    pub(super) fn set_affinity(&self, cpus: &str) -> std::io::Result<()> {
+    pub(crate) fn set_affinity(&self, cpus: &str) -> std::io::Result<()> {
         let mut set = CpuSet::new();
         let cpus = Cpu::parse_list(cpus).map_err(std::io::Error::other)?;
         cpus.iter().for_each(|cpu| set.set(cpu.0 as usize));
@@ -59,7 +64,7 @@ impl TaskId {
         )?)
     }
 
-    pub(super) fn policy(&self) -> Option<Policy> {
+    pub(crate) fn policy(&self) -> Option<Policy> {
         let mut policy = Policy::default();
         let size = size_of::<Policy>() as u32;
         // SAFETY: the structure is as long as the size says, all of it plain integers, and lives
@@ -69,7 +74,7 @@ impl TaskId {
         (result == 0).then_some(policy)
     }
 
-    pub(super) fn set_policy(&self, policy: &Policy) -> std::io::Result<()> {
+    pub(crate) fn set_policy(&self, policy: &Policy) -> std::io::Result<()> {
         let policy = Policy {
             size: size_of::<Policy>() as u32,
             ..*policy
@@ -108,6 +113,37 @@ const IDLE: u32 = 5;
 const DEADLINE: u32 = 6;
 
 impl Policy {
+    /// By the numbers that proc(5) has in `stat`.
+    pub(crate) fn new(policy: u32, priority: u32, nice: i32) -> Policy {
+        Policy {
+            policy,
+            priority,
+            nice,
+            ..Policy::default()
+        }
+    }
+
+    /// The same as SCHED_FIFO at `priority`, or at its own real-time policy.
+    pub(crate) fn real_time(self, priority: u32) -> Policy {
+        let policy = match self.policy {
+            ROUND_ROBIN => ROUND_ROBIN,
+            _ => FIFO,
+        };
+        self.with_policy(policy, priority)
+    }
+
+    /// As arguments of `chrt`.
+    pub(crate) fn chrt(self) -> String {
+        let letter = match self.policy {
+            FIFO => 'f',
+            ROUND_ROBIN => 'r',
+            BATCH => 'b',
+            IDLE => 'i',
+            _ => 'o',
+        };
+        format!("-{letter} -p {}", self.priority)
+    }
+
     /// By the letter of a flag of `chrt`.
     pub(super) fn of_letter(letter: char) -> Option<u32> {
         Some(match letter {
