@@ -25,17 +25,18 @@ impl Pauser {
     }
 
     /// Does `work` while the threads rest, each after its present sleep. They go on from a new
-    /// common instant then, unless they were ended meanwhile.
+    /// common instant then, unless they were ended meanwhile; who had not begun does so then, if
+    /// that was asked meanwhile.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         self.shared.rests.begin();
-        self.shared.gate.shut();
-        let rests = |(_, figures): &(_, Arc<Figures>)| figures.rests.load(Ordering::Acquire);
+        self.shared.gate.lend();
+        let rests = |(_, figures): &(_, Arc<Figures>)| figures.rests.load(Ordering::SeqCst);
         while !self.threads.iter().all(rests) {
             std::thread::sleep(LOOK_INTERVAL);
         }
         let done = work();
         self.shared.rests.end();
-        self.shared.gate.open(self.shared.first_instant_ns());
+        self.shared.gate.take_back(self.shared.first_instant_ns());
         self.wake();
         done
     }

@@ -51,7 +51,7 @@ pub(super) fn start(
                 break;
             }
         }
-        own_figures.rests.store(true, Ordering::Release);
+        own_figures.rests.store(true, Ordering::SeqCst);
     };
     let name = format!("rtscope-cyc{number}");
     let (tid, thread) = worker::start(name, one.cpu, one.policy, body)?;
@@ -74,9 +74,10 @@ pub(super) fn start(
 
 /// Waits until measuring begins, or goes on; none when it has ended.
 fn wait(shared: &Shared, figures: &Figures) -> Option<i64> {
-    figures.rests.store(true, Ordering::Release);
+    figures.rests.store(true, Ordering::SeqCst);
     let begin_ns = shared.gate.wait();
-    figures.rests.store(false, Ordering::Relaxed);
+    // Before it looks at the gate again, which may be shut by now.
+    figures.rests.store(false, Ordering::SeqCst);
     begin_ns
 }
 
