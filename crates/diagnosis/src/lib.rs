@@ -37,7 +37,10 @@ mod waits;
 mod warnings;
 
 pub use advice::{check_threshold, quoted};
-pub use compare::{CauseChange, CauseSide, ComparedCause, Comparison, compare, ranks_by_chance};
+pub use compare::{
+    CauseChange, CauseSide, ComparedCause, Comparison, Load, LoadsApart, compare, compare_under,
+    ranks_by_chance,
+};
 pub use diagnose::diagnose;
 pub use event::evidence::{
     EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, StopKind, TaskRef,

@@ -15,6 +15,16 @@ pub(crate) fn signature<'a>(kinds: impl Iterator<Item = &'a TermKind>) -> String
     causes.join("+")
 }
 
+/// Whether a signature has this task, named as [`stable_task`] does.
+pub(crate) fn names_task(signature: &str, name: &str) -> bool {
+    let names = signature
+        .split('+')
+        .filter_map(|cause| cause.split_once(':'));
+    names
+        .flat_map(|(_, names)| names.split('<'))
+        .any(|one| one == name)
+}
+
 fn cause(kind: &TermKind) -> String {
     let tag = kind.tag();
     let name = match kind {
@@ -86,7 +96,7 @@ const COMM_MAX: usize = 15;
 const IRQ_THREAD_NAME_MAX: usize = COMM_MAX - "irq/123-".len();
 
 /// A task's name without the numbers of CPUs, interrupts and instances.
-fn stable_task(comm: &str) -> String {
+pub(crate) fn stable_task(comm: &str) -> String {
     if let Some(worker) = comm.strip_prefix("kworker/") {
         return stable_worker(worker);
     }
@@ -127,6 +137,20 @@ fn numbers_out(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signature_names_the_tasks_of_its_causes_and_no_parts_of_their_names() {
+        let check = |name: &str, expect: bool| {
+            let signature = "hardirq:eth0+priority_inversion:low<middle+run_queue_wait:hog";
+            assert_eq!(names_task(signature, name), expect, "{name}");
+        };
+        check("hog", true);
+        check("low", true);
+        check("middle", true);
+        check("ho", false);
+        check("run_queue_wait", false);
+        check("", false);
+    }
 
     #[test]
     fn a_task_keeps_its_name_and_loses_the_numbers_of_cpus_interrupts_and_instances() {

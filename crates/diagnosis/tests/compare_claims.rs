@@ -1,9 +1,12 @@
 //! What two diagnoses say about each other.
 
-use diagnosis::{CauseChange, ComparedCause, Diagnosis, Query, TaskFilter, compare, diagnose};
-use event::Duration;
-use testkit::SyntheticTrace;
+use diagnosis::{
+    CauseChange, ComparedCause, Diagnosis, Load, Query, TaskFilter, compare, compare_under,
+    diagnose,
+};
+use event::{Duration, TimeRange};
 use testkit::waiting::wake_ups;
+use testkit::{SyntheticTrace, Task};
 
 /// Which activations of the trace are late, and why.
 fn ask(trace: SyntheticTrace) -> Diagnosis {
@@ -102,6 +105,115 @@ fn of_six_recordings_of_the_same_no_more_than_one_pair_seems_changed() {
         uneven >= 5,
         "they are too alike to deceive anybody: {uneven} of 15"
     );
+}
+
+/// Numbers that look drawn, the same at each run.
+struct Drawn(u64);
+
+impl Drawn {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    /// How late each of 600 wake-ups is: how many are late of a thousand changes from stretch to
+    /// stretch, which are of up to a fifth of the recording, and which are late is drawn.
+    fn recording(&mut self, least: u64, most: u64) -> Diagnosis {
+        let mut delays_us = Vec::new();
+        while delays_us.len() < 600 {
+            let (length, late) = (20 + self.below(100), least + self.below(most - least + 1));
+            for _ in 0..length {
+                let is_late = self.below(1_000) < late;
+                let late_us = 1_500 + self.below(2_000) as i64;
+                delays_us.push(if is_late { late_us } else { 5 });
+            }
+        }
+        delays_us.truncate(600);
+        ask(wake_ups(&delays_us))
+    }
+}
+
+/// In how many pairs of recordings something changed.
+fn changed<'a>(pairs: impl Iterator<Item = (&'a Diagnosis, &'a Diagnosis)>) -> (usize, usize) {
+    let one = |(before, after): (&'a Diagnosis, &'a Diagnosis)| {
+        let comparison = compare(std::slice::from_ref(before), std::slice::from_ref(after));
+        let is_changed = |cause: &ComparedCause| cause.change != CauseChange::NotResolved;
+        usize::from(comparison.causes.iter().any(is_changed))
+    };
+    let each: Vec<usize> = pairs.map(one).collect();
+    (each.iter().sum(), each.len())
+}
+
+#[test]
+fn of_many_recordings_of_one_uneven_machine_one_pair_in_fifteen_seems_changed_at_most() {
+    let mut drawn = Drawn(7);
+    let all: Vec<Diagnosis> = (0..36).map(|_| drawn.recording(0, 300)).collect();
+    let pairs = all.chunks(6).flat_map(|six| {
+        let from = move |place: usize| {
+            let after = six[place + 1..].iter();
+            after.map(move |after| (&six[place], after))
+        };
+        (0..6).flat_map(from)
+    });
+    let (changed, of) = changed(pairs);
+    assert!(changed * 15 <= of, "{changed} of {of}");
+}
+
+#[test]
+fn twice_as_many_late_are_found_where_a_machine_is_steady_enough_to_tell() {
+    let mut drawn = Drawn(11);
+    let mut sides =
+        |least, most| -> Vec<Diagnosis> { (0..10).map(|_| drawn.recording(least, most)).collect() };
+    let (before, after) = (sides(190, 260), sides(380, 520));
+    let (found, of) = changed(before.iter().zip(&after));
+    assert!(found * 10 >= of * 9, "{found} of {of}");
+}
+
+const COMPILER: Task = Task::fair(40, "cc1");
+const OTHER: Task = Task::fair(41, "ld");
+
+/// Waits behind the hog, every fifth or in all of them, beside a CPU that `load` has for so many
+/// of ten milliseconds.
+fn beside(load: Task, of_ten: i64, is_worse: bool) -> (Diagnosis, Load) {
+    let is_late = |place: usize| is_worse || place % 5 == 0;
+    let mut trace = wake_ups(&delays(3_000, is_late))
+        .at(0)
+        .cpu(1)
+        .run(Task::IDLE);
+    for turn in 0..100 {
+        trace = trace.at(turn * 10_000 + 50).block(Task::IDLE, load);
+        trace = trace.after(of_ten * 1_000 - 100).block(load, Task::IDLE);
+    }
+    let trace = trace.build();
+    let load = Load::read(&trace, TimeRange::ALL).expect("it is read");
+    let query = Query {
+        tasks: TaskFilter::parse(&["work"]).expect("names tasks"),
+        threshold: Some(Duration::from_us(1_000)),
+        worst: 0,
+        ..Query::default()
+    };
+    (diagnose(&trace, &query).expect("it is read"), load)
+}
+
+#[test]
+fn under_another_load_nobody_knows_what_a_change_comes_from() {
+    let check = |after: (Task, i64), expect: CauseChange, apart: Option<&str>| {
+        let (before, load_before) = beside(COMPILER, 5, false);
+        let (after, load_after) = beside(after.0, after.1, true);
+        let comparison = compare_under((&[before], &[load_before]), (&[after], &[load_after]));
+        let causes = comparison.causes.iter().map(|cause| cause.change);
+        assert_eq!(causes.collect::<Vec<_>>(), [expect]);
+        let name = comparison.loads.as_ref().map(|apart| apart.name.as_str());
+        assert_eq!(name, apart, "{:?}", comparison.loads);
+    };
+    check((COMPILER, 5), CauseChange::More, None);
+    check((COMPILER, 6), CauseChange::More, None);
+    check((COMPILER, 9), CauseChange::NotResolved, Some("cc1"));
+    // As much, and of another program.
+    check((OTHER, 5), CauseChange::NotResolved, Some("cc1"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use diagnosis::{CauseChange, CauseSide, ComparedCause, Comparison};
+use diagnosis::{CauseChange, CauseSide, ComparedCause, Comparison, LoadsApart};
 use serde_json::{Value, json};
 
 use crate::count::counted;
@@ -47,7 +47,23 @@ fn basis(comparison: &Comparison) -> String {
             counted(comparison.holes, "place")
         );
     }
+    if let Some(apart) = &comparison.loads {
+        let _ = write!(out, "; the loads differ: {}", loads_apart(apart));
+    }
     out
+}
+
+/// How far the loads of both sides are apart, and who differs most.
+pub fn loads_apart(apart: &LoadsApart) -> String {
+    let percent = |share: f64| share * 100.0;
+    format!(
+        "{:.0} % of all CPU time went to other programs: {} had {:.0} % of it before and {:.0} % \
+         after",
+        percent(apart.share),
+        event::plain_text(apart.name.as_bytes()),
+        percent(apart.before),
+        percent(apart.after)
+    )
 }
 
 fn side(side: &CauseSide) -> String {
@@ -99,6 +115,12 @@ pub fn comparison_json(comparison: &Comparison) -> Value {
         "activations_after": comparison.activations.1,
         "floor_ns": comparison.floor.as_ns(),
         "holes": comparison.holes,
+        "loads_apart": comparison.loads.as_ref().map(|apart| json!({
+            "share": apart.share,
+            "name": apart.name,
+            "before": apart.before,
+            "after": apart.after,
+        })),
     })
 }
 
@@ -179,6 +201,7 @@ mod tests {
             without: 0,
             floor: Duration::ZERO,
             holes: 0,
+            loads: None,
         };
         let is_worse = |change| change == CauseChange::New;
         let held = comparison_junit(&comparison, None, is_worse);

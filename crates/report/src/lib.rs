@@ -22,7 +22,7 @@ mod trace_facts;
 mod xml;
 
 pub use budgets::{budgets_json, budgets_junit, budgets_text};
-pub use comparison::{comparison_json, comparison_junit, comparison_text};
+pub use comparison::{comparison_json, comparison_junit, comparison_text, loads_apart};
 pub use cyclic::{
     Cyclic, CyclictestFacts, Late, cyclic_json, cyclic_text, cyclictest_histogram, cyclictest_json,
     cyclictest_status,

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use diagnosis::{CauseChange, Comparison, Diagnosis, Query, compare, diagnose};
+use diagnosis::{CauseChange, Comparison, Diagnosis, Load, Query, compare_under, diagnose};
 use event::{Error, ErrorKind, Result};
 use kernel_state::places;
-use report::{comparison_json, comparison_junit, comparison_text};
+use report::{comparison_json, comparison_junit, comparison_text, loads_apart};
 
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
@@ -20,9 +20,22 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
         return store::diff(&sides, &options);
     }
     let ask = |path: &PathBuf| ask(path, &options);
-    let side = |paths: &[PathBuf]| paths.iter().map(ask).collect::<Result<Vec<_>>>();
-    let comparison = compare(&side(&options.before)?, &side(&options.after)?);
+    let side = |paths: &[PathBuf]| {
+        let asked = paths.iter().map(ask).collect::<Result<Vec<_>>>()?;
+        Ok(asked.into_iter().unzip::<_, _, Vec<_>, Vec<_>>())
+    };
+    let ((before, loads_before), (after, loads_after)) =
+        (side(&options.before)?, side(&options.after)?);
+    let comparison = compare_under((&before, &loads_before), (&after, &loads_after));
     let outcome = outcome(&comparison);
+    if let Some(apart) = &comparison.loads {
+        eprintln!(
+            "warning: the loads of the recordings differ: what changed cannot be told\n  \
+             found: {}\n  \
+             fix:  record both beside the same programs, or several on each side (--after)",
+            loads_apart(apart)
+        );
+    }
     if let Some(path) = &options.junit {
         let doubt = doubt(&comparison);
         let junit = comparison_junit(&comparison, doubt.as_deref(), is_worse);
@@ -68,7 +81,8 @@ fn stores(options: &DiffOptions) -> Result<Option<Sides>> {
     }
 }
 
-fn ask(path: &Path, options: &DiffOptions) -> Result<Diagnosis> {
+/// The answer of a recording, and the load under which it was made.
+fn ask(path: &Path, options: &DiffOptions) -> Result<(Diagnosis, Load)> {
     let trace = opened::open(path)?;
     window::known_cpus(&options.window, &trace)?;
     let query = Query {
@@ -79,7 +93,8 @@ fn ask(path: &Path, options: &DiffOptions) -> Result<Diagnosis> {
         range: window::resolve(&options.window, &trace)?,
         cpus: options.window.cpus.clone(),
     };
-    diagnose(&trace, &query)
+    let load = Load::read(&trace, query.range)?;
+    Ok((diagnose(&trace, &query)?, load))
 }
 
 /// Whether a trace holds nothing of the question: its silence is no news.
@@ -92,6 +107,9 @@ fn doubt(comparison: &Comparison) -> Option<String> {
     if nothing_to_compare(comparison) {
         let without = comparison.without;
         return Some(format!("{without} of the traces hold no activation"));
+    }
+    if let Some(apart) = &comparison.loads {
+        return Some(loads_apart(apart));
     }
     let holes = comparison.holes;
     (holes > 0).then(|| format!("events are missing in {}", places(holes)))
@@ -116,13 +134,20 @@ fn outcome(comparison: &Comparison) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use diagnosis::LoadsApart;
     use event::Duration;
 
     use super::*;
 
     #[test]
     fn the_silence_of_a_trace_without_activations_is_no_good_news() {
-        let check = |without, holes, expect| {
+        let other = LoadsApart {
+            share: 0.3,
+            name: "cc1".into(),
+            before: 0.5,
+            after: 0.2,
+        };
+        let check = |without, holes, loads: Option<&LoadsApart>, expect| {
             let comparison = Comparison {
                 causes: Vec::new(),
                 recordings: (1, 1),
@@ -130,11 +155,13 @@ mod tests {
                 without,
                 floor: Duration::ZERO,
                 holes,
+                loads: loads.cloned(),
             };
             assert_eq!(outcome(&comparison), expect, "{without}, {holes}");
         };
-        check(0, 0, Outcome::Fine);
-        check(0, 1, Outcome::Inconclusive);
-        check(1, 0, Outcome::Inconclusive);
+        check(0, 0, None, Outcome::Fine);
+        check(0, 1, None, Outcome::Inconclusive);
+        check(1, 0, None, Outcome::Inconclusive);
+        check(0, 0, Some(&other), Outcome::Inconclusive);
     }
 }

@@ -123,6 +123,58 @@ pub(super) fn parts_by_chance(first: &[Part], second: &[Part]) -> f64 {
     as_uneven as f64 / tried as f64
 }
 
+/// From so many degrees of freedom on, Student's distribution is the normal one.
+const FREEDOM_MAX: f64 = 1_000.0;
+
+/// How probable it is that the shares of `first` and `second` have means as far apart as these, by
+/// how much the parts of each side differ: Welch's test. Fewer and longer parts depend on each
+/// other less. Where events are counted, they differ at least as much as independent ones; only
+/// what is beyond that has to be guessed from the few parts that there are.
+pub(super) fn means_by_chance(first: &[Part], second: &[Part], is_count: bool) -> f64 {
+    if first.len().min(second.len()) < 2 {
+        return 1.0;
+    }
+    let mean_and_errors = |parts: &[Part]| {
+        let shares = || parts.iter().map(|part| part.sum / part.of.max(1e-9));
+        let n = parts.len() as f64;
+        let mean = shares().sum::<f64>() / n;
+        let variance = shares().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let of = parts.iter().map(|part| part.of).sum::<f64>() / n;
+        let independent = if is_count { mean / of.max(1e-9) } else { 0.0 };
+        let beyond = (variance - independent).max(0.0) / n;
+        (mean, independent / n + beyond, beyond * beyond / (n - 1.0))
+    };
+    let (mean, error, guessed) = mean_and_errors(first);
+    let (other_mean, other_error, other_guessed) = mean_and_errors(second);
+    let (distance, error) = ((mean - other_mean).abs(), error + other_error);
+    if error <= 0.0 {
+        return if distance > 0.0 { 0.0 } else { 1.0 };
+    }
+    let freedom = error * error / (guessed + other_guessed).max(f64::MIN_POSITIVE);
+    student_beyond(distance / error.sqrt(), freedom.min(FREEDOM_MAX) as u32)
+}
+
+/// The share of Student's distribution with so many degrees of freedom that lies further out than
+/// `t`, both ways: its closed form for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4).
+fn student_beyond(t: f64, freedom: u32) -> f64 {
+    let freedom = freedom.max(1);
+    let angle = (t / f64::from(freedom).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    let is_odd = freedom % 2 == 1;
+    let (mut term, first) = if is_odd { (cosine, 3) } else { (1.0, 2) };
+    let mut sum = if freedom == 1 { 0.0 } else { term };
+    for step in (first..freedom.saturating_sub(1)).step_by(2) {
+        let step = f64::from(step);
+        term *= cosine * cosine * (step - 1.0) / step;
+        sum += term;
+    }
+    let within = match is_odd {
+        true => (angle + sine * sum) * std::f64::consts::FRAC_2_PI,
+        false => sine * sum,
+    };
+    (1.0 - within).clamp(0.0, 1.0)
+}
+
 fn sum_of<'a>(parts: impl Iterator<Item = &'a Part>) -> Part {
     parts.fold(Part::default(), |whole, part| Part {
         sum: whole.sum + part.sum,
@@ -222,6 +274,38 @@ mod tests {
         check(&[5.0, 0.0].repeat(10), &[5.0, 0.0].repeat(10), 1.0);
         check(&[5.0; 20], &[0.0; 20], 0.0);
         assert_eq!((ways(10, 5), ways(40, 20)), (Some(252), None));
+    }
+
+    #[test]
+    fn students_distribution_is_that_of_the_tables() {
+        let check = |t: f64, freedom: u32, expect: f64| near(student_beyond(t, freedom), expect);
+        check(0.0, 5, 1.0);
+        check(12.706, 1, 0.05);
+        check(4.303, 2, 0.05);
+        check(3.182, 3, 0.05);
+        check(4.604, 4, 0.01);
+        check(4.032, 5, 0.01);
+        check(2.228, 10, 0.05);
+        check(2.581, 1_000, 0.01);
+    }
+
+    #[test]
+    fn means_are_apart_by_how_much_the_parts_of_a_side_differ() {
+        let parts = |sums: &[f64]| -> Vec<Part> {
+            let part = |sum: &f64| Part {
+                sum: *sum,
+                of: 100.0,
+            };
+            sums.iter().map(part).collect()
+        };
+        let p = |a: &[f64], b: &[f64]| means_by_chance(&parts(a), &parts(b), true);
+        // As steady as that, twice as many are no chance; as uneven as this they are.
+        assert!(p(&[50.0, 48.0, 52.0], &[99.0, 102.0, 98.0]) < 0.01);
+        assert!(p(&[20.0, 10.0, 120.0], &[190.0, 90.0, 20.0]) > 0.1);
+        // Alike to the event, but no more than independent ones tell.
+        assert!(p(&[2.0, 2.0, 2.0], &[4.0, 4.0, 4.0]) > 0.1);
+        near(p(&[0.0; 3], &[0.0; 3]), 1.0);
+        near(p(&[5.0], &[90.0]), 1.0);
     }
 
     #[test]

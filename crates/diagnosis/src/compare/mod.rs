@@ -7,17 +7,22 @@
 //!   these are what is compared.
 //! - How much recordings of the same differ, only several on a side can show: then a change sets
 //!   apart all of one side from all of the other. Of one on each side only what is plainly more is
-//!   called so.
+//!   called so, and only by more than its own long stretches differ.
+//! - Under another load other things are late. Where the loads of both sides are too far apart,
+//!   nothing is said of a cause but that.
 
 mod chance;
+mod load;
 
 use std::collections::BTreeMap;
 
 use event::{Duration, Instant};
 
 pub use self::chance::ranks_by_chance;
-use self::chance::{Part, counts_by_chance, parts_by_chance, ways};
+use self::chance::{Part, counts_by_chance, means_by_chance, parts_by_chance, ways};
+pub use self::load::{Load, LoadsApart};
 use crate::finding::Diagnosis;
+use crate::signature::names_task;
 
 /// What changed about a cause from one trace to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +105,9 @@ pub struct Comparison {
     pub floor: Duration,
     /// Places at which events are missing, in all.
     pub holes: u64,
+    /// The loads are too far apart to tell what else made causes come or go: how far. Changes that
+    /// this puts in doubt are not stated.
+    pub loads: Option<LoadsApart>,
 }
 
 /// A change is stated when chance makes it less often than once in a hundred comparisons of all
@@ -108,8 +116,13 @@ const CHANCE_MAX: f64 = 0.01;
 /// Each recording is cut into so many parts of equal length.
 const PARTS: usize = 10;
 /// Of one recording on each side, what differs by less is not told from how recordings differ.
-const RATE_FACTOR_MIN: f64 = 2.0;
+const RATE_FACTOR_MIN: f64 = 1.6;
 const LATENCY_FACTOR_MIN: f64 = 1.5;
+/// Of one recording on each side, what differs must differ by more than stretches of a recording as
+/// long as these do, too: bursts may be longer than a part.
+const STRETCHES: [usize; 2] = [5, 3];
+/// Where more of all CPU time went to other ordinary tasks, the loads are not the same.
+const LOAD_APART_MAX: f64 = 0.1;
 
 /// Late activations of one cause in one recording: when each ended, and how late it was.
 #[derive(Clone, Debug, Default)]
@@ -150,7 +163,46 @@ pub fn compare(before: &[Diagnosis], after: &[Diagnosis]) -> Comparison {
         without: all().filter(is_without).count() as u64,
         floor,
         holes: all().map(|diagnosis| diagnosis.basis.holes).sum(),
+        loads: None,
     }
+}
+
+/// The same, with the load under which each recording was made.
+pub fn compare_under(
+    (before, loads_before): (&[Diagnosis], &[Load]),
+    (after, loads_after): (&[Diagnosis], &[Load]),
+) -> Comparison {
+    let mut comparison = compare(before, after);
+    let limit = LOAD_APART_MAX
+        .max(spread(loads_before))
+        .max(spread(loads_after));
+    let (mean_before, mean_after) = (Load::mean(loads_before), Load::mean(loads_after));
+    for cause in &mut comparison.causes {
+        if cause.change == CauseChange::NotResolved {
+            continue;
+        }
+        // Who is the cause is what changed, and no other load.
+        let is_cause = |name: &str| names_task(&cause.signature, name);
+        let apart = mean_before.apart(&mean_after, is_cause);
+        if let Some(apart) = apart.filter(|apart| apart.share > limit) {
+            cause.change = CauseChange::NotResolved;
+            let known = comparison.loads.as_ref();
+            if known.is_none_or(|known| known.share < apart.share) {
+                comparison.loads = Some(apart);
+            }
+        }
+    }
+    comparison
+}
+
+/// How far the loads of one side are apart, in the mean of all pairs: as much is chance.
+fn spread(loads: &[Load]) -> f64 {
+    let pairs = loads.iter().enumerate().flat_map(|(place, one)| {
+        let others = loads[place + 1..].iter();
+        others.map(|other| one.apart(other, |_| false).map_or(0.0, |apart| apart.share))
+    });
+    let pairs: Vec<f64> = pairs.collect();
+    pairs.iter().sum::<f64>() / pairs.len().max(1) as f64
 }
 
 fn activations<'a>(side: impl Iterator<Item = &'a Diagnosis>) -> u64 {
@@ -198,8 +250,10 @@ fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> ComparedCause {
     // What single activations do not tell, parts tell even less.
     let p_count = match singly < chance_max {
         true => {
-            let counts = sides.each_ref().map(counted_parts);
-            singly.max(parts_by_chance(&counts[0], &counts[1]))
+            let counted = |parts| sides.each_ref().map(|side| counted_parts(side, parts));
+            let counts = counted(PARTS);
+            let p = singly.max(parts_by_chance(&counts[0], &counts[1]));
+            p.max(of_stretches(sides, true, counted))
         }
         false => singly,
     };
@@ -207,8 +261,10 @@ fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> ComparedCause {
         if singly >= chance_max {
             return singly;
         }
-        let ranks = ranked_parts(sides, &latencies);
-        singly.max(parts_by_chance(&ranks[0], &ranks[1]))
+        let ranked = |parts| ranked_parts(sides, &latencies, parts);
+        let ranks = ranked(PARTS);
+        let p = singly.max(parts_by_chance(&ranks[0], &ranks[1]));
+        p.max(of_stretches(sides, false, ranked))
     });
     let set_apart = |parts: &dyn Fn(&Side) -> Vec<Part>| recordings_apart(sides, parts, chance_max);
     let (p_recordings, counts_apart) = set_apart(&counted_recordings);
@@ -244,6 +300,19 @@ fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> ComparedCause {
     }
 }
 
+/// How probable it is that one recording on each side differs so, by how much its long stretches
+/// differ; several tell that themselves.
+fn of_stretches(sides: &[Side; 2], is_count: bool, cut: impl Fn(usize) -> [Vec<Part>; 2]) -> f64 {
+    if sides.iter().any(|side| side.len() > 1) {
+        return 0.0;
+    }
+    let p = STRETCHES.map(|stretches| {
+        let [first, second] = cut(stretches);
+        means_by_chance(&first, &second, is_count)
+    });
+    p.into_iter().fold(0.0, f64::max)
+}
+
 /// How many times the lesser the greater is.
 fn factor((one, other): (f64, f64)) -> f64 {
     one.max(other) / one.min(other)
@@ -265,22 +334,22 @@ fn summary(sorted: &[Duration]) -> CauseSide {
     }
 }
 
-/// In which part of its recording an instant lies.
-fn part_of(diagnosis: &Diagnosis, instant: Instant) -> usize {
+/// In which of so many parts of its recording an instant lies.
+fn part_of(diagnosis: &Diagnosis, instant: Instant, parts: usize) -> usize {
     let Some(range) = diagnosis.basis.judged_in else {
         return 0;
     };
     let share = (instant - range.begin).share_of(range.duration());
-    ((share * PARTS as f64) as usize).min(PARTS - 1)
+    ((share * parts as f64) as usize).min(parts - 1)
 }
 
 /// Late activations in each part of each recording, of an equal share of its activations.
-fn counted_parts(side: &Side) -> Vec<Part> {
+fn counted_parts(side: &Side, count: usize) -> Vec<Part> {
     let of = |(diagnosis, lates): &(&Diagnosis, Lates)| {
-        let of = diagnosis.basis.activations as f64 / PARTS as f64;
-        let mut parts = [Part { sum: 0.0, of }; PARTS];
+        let of = diagnosis.basis.activations as f64 / count as f64;
+        let mut parts = vec![Part { sum: 0.0, of }; count];
         for (end, _) in &lates.0 {
-            parts[part_of(diagnosis, *end)].sum += 1.0;
+            parts[part_of(diagnosis, *end, count)].sum += 1.0;
         }
         parts
     };
@@ -288,7 +357,7 @@ fn counted_parts(side: &Side) -> Vec<Part> {
 }
 
 /// The ranks of latencies among all of both sides, part by part; parts without any are left out.
-fn ranked_parts(sides: &[Side; 2], sorted: &[Vec<Duration>; 2]) -> [Vec<Part>; 2] {
+fn ranked_parts(sides: &[Side; 2], sorted: &[Vec<Duration>; 2], count: usize) -> [Vec<Part>; 2] {
     let below = |latency: Duration| {
         let of = sorted.iter().map(|side| {
             let less = side.partition_point(|other| *other < latency);
@@ -298,9 +367,9 @@ fn ranked_parts(sides: &[Side; 2], sorted: &[Vec<Duration>; 2]) -> [Vec<Part>; 2
         of.sum::<f64>()
     };
     let of = |(diagnosis, lates): &(&Diagnosis, Lates)| {
-        let mut parts = [Part::default(); PARTS];
+        let mut parts = vec![Part::default(); count];
         for (end, latency) in &lates.0 {
-            let part = &mut parts[part_of(diagnosis, *end)];
+            let part = &mut parts[part_of(diagnosis, *end, count)];
             part.sum += below(*latency);
             part.of += 1.0;
         }
