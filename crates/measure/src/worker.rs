@@ -48,7 +48,8 @@ pub(crate) fn start<T: Send + 'static>(
     }
 }
 
-fn prepare(cpu: Option<Cpu>, policy: Policy) -> Result<Tid> {
+/// Makes the calling thread what it is to be.
+pub(crate) fn prepare(cpu: Option<Cpu>, policy: Policy) -> Result<Tid> {
     // Signals are for the thread that reads.
     nudge::block_other_signals();
     if let Some(cpu) = cpu {

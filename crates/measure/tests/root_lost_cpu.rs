@@ -13,7 +13,7 @@ use measure::counter::Counter;
 use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
 use measure::preempt::chain::{self, ChainPlan};
 use measure::preempt::inheritance::{self, InheritancePlan, Protocol};
-use measure::preempt::messages::{self, Mechanism, MessagePlan};
+use measure::preempt::messages::{self, Between, Mechanism, MessagePlan};
 use measure::{cyclic, gaps};
 use rustix::process::Pid;
 use rustix::thread::CpuSet;
@@ -228,6 +228,7 @@ fn messages_without_a_cpu_end_and_none_is_lost() {
         return;
     }
     let plan = MessagePlan {
+        between: Between::Threads,
         sender: Cpu(1),
         receiver: Cpu(1),
         prio: 60,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use event::{Cpu, Duration};
 use measure::preempt::chain::{self, ChainPlan};
 use measure::preempt::inheritance::{self, InheritancePlan, Protocol};
-use measure::preempt::messages::{self, Mechanism, MessagePlan};
+use measure::preempt::messages::{self, Between, Mechanism, MessagePlan};
 
 const ROUNDS: u64 = 50;
 
@@ -70,8 +70,15 @@ fn every_message_arrives_by_every_way() {
     let cpus = rustix::thread::sched_getaffinity(None).expect("CPUs");
     let other = u32::from(cpus.is_set(1));
     for mechanism in Mechanism::ALL {
-        for receiver in [Cpu(0), Cpu(other)] {
+        let ways = [
+            (Between::Threads, Cpu(0)),
+            (Between::Threads, Cpu(other)),
+            (Between::Processes, Cpu(0)),
+            (Between::Processes, Cpu(other)),
+        ];
+        for (between, receiver) in ways {
             let plan = MessagePlan {
+                between,
                 sender: Cpu(0),
                 receiver,
                 prio: 60,
@@ -81,8 +88,15 @@ fn every_message_arrives_by_every_way() {
                 buckets: 1000,
             };
             let found = messages::run(mechanism, &plan, &go_on()).expect("it is there");
-            assert!(!found.lost, "{}", mechanism.name());
-            assert_eq!(found.latency.samples, ROUNDS, "{}", mechanism.name());
+            let what = format!("{} between {}", mechanism.name(), between.name());
+            assert!(!found.lost, "{what}");
+            assert_eq!(found.latency.samples, ROUNDS, "{what}");
+            assert!(
+                found
+                    .latency
+                    .extremes
+                    .is_some_and(|one| one.min > Duration::ZERO)
+            );
         }
     }
 }

@@ -21,11 +21,21 @@ pub struct Preempt {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub rounds: u64,
+    /// End after this instead: each experiment gets an equal part
+    #[arg(
+        long = "for",
+        alias = "duration",
+        value_name = "DUR",
+        conflicts_with = "rounds",
+        hide_short_help = true
+    )]
+    pub run_for: Option<String>,
     /// From one round to the next
     #[arg(long, value_name = "DUR", default_value = "500us")]
     pub interval: String,
     /// What the lock does with a waiter's priority
     #[arg(long, value_enum, value_name = "HOW", default_value = "inherit")]
+    #[arg(hide_short_help = true)]
     pub mutex: MutexName,
     /// Exit with 2 when a latency is longer
     #[arg(long, value_name = "DUR")]

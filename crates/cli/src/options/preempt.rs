@@ -4,7 +4,7 @@ use event::{Cpu, Duration, Error, ErrorKind, Result};
 use host::clock::Clock;
 use measure::preempt::chain::ChainPlan;
 use measure::preempt::inheritance::{InheritancePlan, Protocol};
-use measure::preempt::messages::MessagePlan;
+use measure::preempt::messages::{Between, Mechanism, MessagePlan};
 
 use super::{known_cpus, positive_duration};
 use crate::flags::{self, MutexName};
@@ -14,6 +14,8 @@ const BUCKET: Duration = Duration::from_us(1);
 const BUCKETS: usize = 10_000;
 /// The fewest priorities that the experiment with the lock needs: high, middle, low.
 const PRIOS_MIN: u32 = 3;
+/// The lock's rounds are of two intervals each.
+const LOCK_INTERVALS: u64 = 2;
 
 /// The experiments, decided.
 #[derive(Clone, Debug)]
@@ -22,7 +24,7 @@ pub struct PreemptOptions {
     pub chains: Vec<ChainPlan>,
     /// The lock, on all CPUs at the same time.
     pub lock: InheritancePlan,
-    /// Messages on one CPU, and between two where there are two.
+    /// Messages on one CPU, and between two where there are two; to a thread, and to a process.
     pub messages: Vec<MessagePlan>,
     /// What a latency must not exceed.
     pub over: Option<Duration>,
@@ -59,7 +61,20 @@ impl PreemptOptions {
         }
         let interval = positive_duration("--interval", &typed.interval)?;
         Clock::Monotonic.check_interval(interval)?;
-        let rounds = typed.rounds;
+        let pairs: Vec<(Between, (Cpu, Cpu))> = [Between::Threads, Between::Processes]
+            .into_iter()
+            .flat_map(|between| ways.iter().map(move |way| (between, *way)))
+            .collect();
+        let run_for = typed.run_for.as_ref();
+        let run_for = run_for.map(|text| positive_duration("--for", text));
+        let rounds = match run_for.transpose()? {
+            None => typed.rounds,
+            Some(all) => {
+                let messages = (pairs.len() * Mechanism::ALL.len()) as u64;
+                let turns = cpus.len() as u64 + LOCK_INTERVALS + messages;
+                (all.as_ns_unsigned() / turns / interval.as_ns_unsigned()).max(1)
+            }
+        };
         let (bucket, buckets) = (BUCKET, BUCKETS);
         let over = typed.over.as_ref();
         let over = over.map(|text| positive_duration("--over", text));
@@ -71,7 +86,8 @@ impl PreemptOptions {
             bucket,
             buckets,
         };
-        let message = |&(sender, receiver): &(Cpu, Cpu)| MessagePlan {
+        let message = |&(between, (sender, receiver)): &(Between, (Cpu, Cpu))| MessagePlan {
+            between,
             sender,
             receiver,
             prio,
@@ -94,7 +110,7 @@ impl PreemptOptions {
                 bucket,
                 buckets,
             },
-            messages: ways.iter().map(message).collect(),
+            messages: pairs.iter().map(message).collect(),
             over: over.transpose()?,
             json: typed.json,
         })
@@ -105,12 +121,13 @@ impl PreemptOptions {
 mod tests {
     use super::*;
 
-    fn options(prio: u32, cpus: &[Cpu]) -> Result<PreemptOptions> {
+    fn options(prio: u32, run_for: Option<&str>, cpus: &[Cpu]) -> Result<PreemptOptions> {
         let typed = flags::Preempt {
             cpu: None,
             prio,
             threads: 4,
             rounds: 10,
+            run_for: run_for.map(str::to_owned),
             interval: "1ms".into(),
             mutex: MutexName::Inherit,
             over: None,
@@ -121,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_chain_ends_at_the_priority_and_messages_go_between_cpus() {
-        let found = options(80, &[Cpu(0), Cpu(3)]).expect("decided");
+        let found = options(80, None, &[Cpu(0), Cpu(3)]).expect("decided");
         assert_eq!(found.chains.len(), 2);
         assert_eq!(found.chains[0].prios, [77, 78, 79, 80]);
         let ways: Vec<_> = found
@@ -129,10 +146,27 @@ mod tests {
             .iter()
             .map(|way| (way.sender.0, way.receiver.0))
             .collect();
-        assert_eq!(ways, [(3, 3), (0, 3)]);
-        let alone = options(4, &[Cpu(2)]).expect("decided");
+        assert_eq!(ways, [(3, 3), (0, 3), (3, 3), (0, 3)]);
+        let alone = options(4, None, &[Cpu(2)]).expect("decided");
         assert_eq!(alone.chains[0].prios, [1, 2, 3, 4]);
-        assert_eq!(alone.messages.len(), 1);
-        assert!(options(3, &[Cpu(0)]).is_err(), "no room for four below 3");
+        let between: Vec<_> = alone.messages.iter().map(|way| way.between).collect();
+        assert_eq!(between, [Between::Threads, Between::Processes]);
+        assert!(
+            options(3, None, &[Cpu(0)]).is_err(),
+            "no room for four below 3"
+        );
+    }
+
+    #[test]
+    fn a_duration_is_shared_by_all_experiments() {
+        let rounds = |run_for: &str, cpus: &[Cpu]| {
+            let found = options(80, Some(run_for), cpus).expect("decided");
+            let all = [found.chains[0].rounds, found.lock.rounds];
+            assert!(all.iter().all(|one| *one == found.messages[0].rounds));
+            all[0]
+        };
+        // Two chains, the lock, eight mechanisms by four ways: 36 turns of a millisecond.
+        assert_eq!(rounds("36s", &[Cpu(0), Cpu(1)]), 1_000);
+        assert_eq!(rounds("1ms", &[Cpu(0)]), 1);
     }
 }

@@ -1,37 +1,44 @@
-//! The ways by which one thread can wake another one with a message.
+//! The ways by which one thread can wake another one with a message, also of another process.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use event::{Error, Result, Tid};
+use event::{Error, Result};
+use rustix::thread::futex::Flags;
 
-use super::gate::Gate;
-use super::mechanism::Mechanism;
-
-/// One way. Failing calls are not told: the message is missed, and that is seen.
-pub(super) trait Channel: Send + Sync {
-    /// Says who receives.
-    fn aim(&self, _receiver: Tid) {}
-    /// Sends one message.
-    fn send(&self);
-    /// Waits for the next message.
-    fn receive(&self);
-}
+use super::mechanism::{Between, Mechanism};
+use super::meeting::Meeting;
+use super::semaphore::{Posix, SystemV};
+use super::way::{Address, Channel};
 
 /// Makes one.
 ///
 /// # Errors
 /// When this kernel has it not, or refuses it to us.
-pub(super) fn open(mechanism: Mechanism) -> Result<Box<dyn Channel>> {
+pub(super) fn open(
+    mechanism: Mechanism,
+    between: Between,
+    meeting: &Arc<Meeting>,
+) -> Result<Box<dyn Channel>> {
     let failed = |cause| {
         let what = format!("cannot use a {}", mechanism.name());
         Error::io(what, cause).fix("see ulimit -n, ulimit -q and the kernel's configuration")
     };
     Ok(match mechanism {
-        Mechanism::Futex => Box::new(Futex::default()),
+        Mechanism::Futex => Box::new(Futex {
+            meeting: meeting.clone(),
+            flags: match between {
+                Between::Threads => Flags::PRIVATE,
+                Between::Processes => Flags::empty(),
+            },
+            seen: AtomicU32::new(0),
+        }),
+        Mechanism::PosixSemaphore => Box::new(Posix::new(meeting, between).map_err(failed)?),
+        Mechanism::SystemVSemaphore => Box::new(SystemV::new().map_err(failed)?),
         Mechanism::Pipe => {
             let (reader, writer) = rustix::pipe::pipe().map_err(|error| failed(error.into()))?;
             Box::new(Bytes::new(reader, writer))
@@ -47,24 +54,25 @@ pub(super) fn open(mechanism: Mechanism) -> Result<Box<dyn Channel>> {
             Box::new(Socket { reader, writer })
         }
         Mechanism::MessageQueue => Box::new(Queue::open().map_err(failed)?),
-        Mechanism::Signal => Box::new(Signal(AtomicI32::new(0))),
+        Mechanism::Signal => Box::new(Signal::default()),
     })
 }
 
-#[derive(Default)]
 struct Futex {
-    gate: Gate,
+    meeting: Arc<Meeting>,
+    flags: Flags,
     /// Only the receiver's.
     seen: AtomicU32,
 }
 
 impl Channel for Futex {
     fn send(&self) {
-        self.gate.open();
+        self.meeting.gate.open_for(self.flags);
     }
 
     fn receive(&self) {
-        let opened = self.gate.wait(self.seen.load(Ordering::Relaxed));
+        let seen = self.seen.load(Ordering::Relaxed);
+        let opened = self.meeting.gate.wait_with(seen, self.flags);
         self.seen.store(opened, Ordering::Relaxed);
     }
 }
@@ -165,17 +173,23 @@ impl Drop for Queue {
 }
 
 /// A real-time signal to one thread, which has it blocked and waits for it.
-struct Signal(AtomicI32);
+#[derive(Default)]
+struct Signal {
+    process: AtomicI32,
+    tid: AtomicI32,
+}
 
 impl Channel for Signal {
-    fn aim(&self, receiver: Tid) {
-        self.0.store(receiver.0, Ordering::Relaxed);
+    fn aim(&self, receiver: Address) {
+        self.process.store(receiver.process.0, Ordering::Relaxed);
+        self.tid.store(receiver.tid.0, Ordering::Relaxed);
     }
 
     fn send(&self) {
-        let tid = self.0.load(Ordering::Relaxed);
+        let of = |id: &AtomicI32| id.load(Ordering::Relaxed);
+        let (process, tid) = (of(&self.process), of(&self.tid));
         // SAFETY: takes integers only; the receiver lives until it was told the end.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGRTMIN()) };
+        unsafe { libc::syscall(libc::SYS_tgkill, process, tid, libc::SIGRTMIN()) };
     }
 
     fn receive(&self) {

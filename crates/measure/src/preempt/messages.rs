@@ -1,13 +1,18 @@
-//! How long a message takes from one thread to another, by each way that the kernel has.
+//! How long a message takes from one thread or process to another, by each way that the kernel
+//! has.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use event::{Cpu, Duration, Result};
+use event::{Cpu, Result};
 
-use super::channel::{self, Channel};
-pub use super::mechanism::Mechanism;
+use super::channel;
+pub use super::mechanism::{Between, Mechanism};
+use super::meeting::Meeting;
 use super::place::Place;
+use super::receiver::Receiver;
+pub use super::sides::MessagePlan;
+use super::sides::Shared;
 use crate::histogram::{Histogram, Recorder};
 use crate::worker;
 use host::clock::Clock;
@@ -16,30 +21,13 @@ use host::task::Policy;
 /// A message that did not come for so long is lost.
 const LOST_NS: i64 = 1_000_000_000;
 
-/// What to try.
-#[derive(Clone, Debug)]
-pub struct MessagePlan {
-    /// Where the sender stays.
-    pub sender: Cpu,
-    /// Where the receiver stays.
-    pub receiver: Cpu,
-    /// Priority of the receiver (SCHED_FIFO); the sender's is one below.
-    pub prio: u32,
-    /// How many messages.
-    pub rounds: u64,
-    /// From one to the next.
-    pub interval: Duration,
-    /// The width of a histogram's bucket.
-    pub bucket: Duration,
-    /// How many buckets there are.
-    pub buckets: usize,
-}
-
 /// What one way took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Messages {
     /// The way.
     pub mechanism: Mechanism,
+    /// Between whom.
+    pub between: Between,
     /// Where the sender was.
     pub sender: Cpu,
     /// Where the receiver was.
@@ -52,59 +40,35 @@ pub struct Messages {
     pub lost_cpu: Option<Cpu>,
 }
 
-struct Shared {
-    channel: Box<dyn Channel>,
-    begun_ns: AtomicI64,
-    received: AtomicU64,
-    latency: Recorder,
-    over: AtomicBool,
-    lost: AtomicBool,
-    sender: Place,
-    receiver: Place,
-}
-
-impl Shared {
-    fn lost_cpu(&self) -> Option<Cpu> {
-        self.sender.lost_cpu().or(self.receiver.lost_cpu())
-    }
-}
-
 /// Sends messages by one way until they are over, a CPU is lost or `stop` is raised.
 ///
 /// # Errors
 /// When this kernel has that way not, and what keeps a thread from its CPU or priority.
 pub fn run(mechanism: Mechanism, plan: &MessagePlan, stop: &Arc<AtomicBool>) -> Result<Messages> {
+    let meeting = Arc::new(Meeting::new()?);
     let shared = Arc::new(Shared {
-        channel: channel::open(mechanism)?,
-        begun_ns: AtomicI64::new(0),
-        received: AtomicU64::new(0),
+        channel: channel::open(mechanism, plan.between, &meeting)?,
+        meeting,
+        receiver: plan.receiver,
         latency: Recorder::new(plan.bucket, plan.buckets),
-        over: AtomicBool::new(false),
         lost: AtomicBool::new(false),
         sender: Place::new(plan.sender),
-        receiver: Place::new(plan.receiver),
     });
-    let own = shared.clone();
-    let (policy, place) = (Policy::Fifo(plan.prio), Some(plan.receiver));
-    let receiver = worker::start("rtscope-recv".into(), place, policy, move || receive(&own))?;
-    shared.channel.aim(receiver.0);
+    let receiver = Receiver::start(&shared, plan)?;
     let (own, own_plan, stop) = (shared.clone(), plan.clone(), stop.clone());
     let (policy, place) = (Policy::Fifo(plan.prio - 1), Some(plan.sender));
     let sender = worker::start("rtscope-send".into(), place, policy, move || {
         send(&own, &own_plan, &stop);
     });
     let sent = sender.map(|(_, sender)| sender.join());
-    shared.over.store(true, Ordering::Release);
+    shared.meeting.over.store(true, Ordering::Release);
     shared.channel.send();
     let lost = shared.lost.load(Ordering::Relaxed);
-    // A receiver whose messages get lost may never hear of the end; it sleeps, and the process
-    // ends it.
-    if !lost {
-        receiver.1.join().ok();
-    }
+    receiver.end(lost);
     sent?.ok();
     Ok(Messages {
         mechanism,
+        between: plan.between,
         sender: plan.sender,
         receiver: plan.receiver,
         latency: shared.latency.read(),
@@ -114,19 +78,20 @@ pub fn run(mechanism: Mechanism, plan: &MessagePlan, stop: &Arc<AtomicBool>) -> 
 }
 
 fn send(shared: &Shared, plan: &MessagePlan, stop: &AtomicBool) {
-    let clock = Clock::Monotonic;
+    let (clock, meeting) = (Clock::Monotonic, &shared.meeting);
     let mut at_ns = clock.now_ns();
     for round in 1..=plan.rounds {
         if !shared.sender.is_here() {
             return;
         }
         let begun_ns = clock.now_ns();
-        shared.begun_ns.store(begun_ns, Ordering::Relaxed);
         shared.channel.send();
         loop {
             at_ns = (at_ns + plan.interval.as_ns()).max(clock.now_ns());
             clock.sleep_until(at_ns);
-            if shared.received.load(Ordering::Acquire) == round {
+            if meeting.received.load(Ordering::Acquire) == round {
+                let came_ns = meeting.came_ns.load(Ordering::Relaxed);
+                shared.latency.add(came_ns - begun_ns);
                 break;
             }
             if shared.lost_cpu().is_some() {
@@ -140,21 +105,5 @@ fn send(shared: &Shared, plan: &MessagePlan, stop: &AtomicBool) {
         if stop.load(Ordering::Relaxed) {
             return;
         }
-    }
-}
-
-fn receive(shared: &Shared) {
-    loop {
-        shared.channel.receive();
-        let now_ns = Clock::Monotonic.now_ns();
-        if shared.over.load(Ordering::Acquire) {
-            return;
-        }
-        if !shared.receiver.is_here() {
-            return;
-        }
-        let begun_ns = shared.begun_ns.load(Ordering::Relaxed);
-        shared.latency.add(now_ns - begun_ns);
-        shared.received.fetch_add(1, Ordering::Release);
     }
 }

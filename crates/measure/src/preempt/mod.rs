@@ -3,7 +3,8 @@
 //! [`chain`]: each thread wakes a more urgent one on its CPU, which must take it at once
 //! (preempt-test). [`inheritance`]: an urgent thread waits for a lock, and whoever holds it must
 //! not wait for a third (pi_stress). [`messages`]: how long a message takes from one thread to
-//! another, by each way that the kernel has (ptsematest, pmqtest, sigwaittest and kin).
+//! another or to another process, by each way that the kernel has (ptsematest, svsematest, pmqtest,
+//! sigwaittest and kin).
 
 pub mod chain;
 mod channel;
@@ -11,8 +12,13 @@ mod defect;
 mod gate;
 pub mod inheritance;
 mod mechanism;
+mod meeting;
 pub mod messages;
 mod place;
+mod receiver;
+mod semaphore;
+mod sides;
+mod way;
 
 pub use defect::{Defect, Findings};
 

@@ -39,6 +39,7 @@ pub fn preempt_json(preempt: &Preempt) -> Value {
     let messages = findings.messages.iter().map(|one| {
         let own = json!({
             "mechanism": one.mechanism.name(),
+            "between": one.between.name(),
             "sender_cpu": one.sender.0,
             "receiver_cpu": one.receiver.0,
             "lost": one.lost,

@@ -1,6 +1,7 @@
 //! The three experiments as tables for people.
 
 use measure::histogram::Histogram;
+use measure::preempt::messages::Between;
 
 use super::Preempt;
 use crate::cyclic::{carried, us};
@@ -37,7 +38,11 @@ pub fn preempt_text(preempt: &Preempt) -> String {
         text += &heading("gets a message", "lost");
         for one in &findings.messages {
             let cpus = format!("{}>{}", one.sender.0, one.receiver.0);
-            text += &row(one.mechanism.name(), &cpus, &one.latency, one.lost.into());
+            let what = match one.between {
+                Between::Threads => one.mechanism.name().to_owned(),
+                Between::Processes => format!("{}, process", one.mechanism.name()),
+            };
+            text += &row(&what, &cpus, &one.latency, one.lost.into());
         }
         for (name, why) in &findings.absent {
             text += &format!("{name:<27} skipped: {why}\n");

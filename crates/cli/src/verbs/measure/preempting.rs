@@ -89,12 +89,18 @@ fn experiments(
             if !has_all(&mut findings, machine, &[from, to]) {
                 break;
             }
-            live.line(&format!("{} from {from} to {to}", mechanism.name()));
+            let (mechanism_name, between) = (mechanism.name(), plan.between.name());
+            live.line(&format!(
+                "{mechanism_name} between {between}, {from} to {to}"
+            ));
             match messages::run(mechanism, plan, stop) {
                 Ok(found) => findings.messages.push(found),
                 // A kernel without it, or a container that forbids it, has the other ways.
                 Err(error) if error.kind() != ErrorKind::InvalidInput => {
-                    findings.absent.push((mechanism.name(), error.to_string()));
+                    let is_known = |(name, _): &(_, String)| *name == mechanism.name();
+                    if !findings.absent.iter().any(is_known) {
+                        findings.absent.push((mechanism.name(), error.to_string()));
+                    }
                 }
                 Err(error) => return Err(error),
             }
