@@ -19,6 +19,7 @@ const VERBS: &[&str] = &[
     "measure cyclic",
     "measure hw",
     "measure preempt",
+    "measure deadline",
     "measure eval",
     "measure loop",
     "monitor",

@@ -243,8 +243,8 @@ fn refused(policy: Policy, cause: std::io::Error) -> Error {
              missing"
         }
         (Policy::Deadline { .. }, Some(libc::EBUSY)) => {
-            "ask for a longer --interval or fewer threads: deadline tasks have all the time that \
-             kernel.sched_rt_runtime_us leaves them"
+            "ask for less: a longer period (--interval, --task) or fewer threads; deadline tasks \
+             have all the time that kernel.sched_rt_runtime_us leaves them"
         }
         _ => "sudo rtscope doctor names what is missing",
     };

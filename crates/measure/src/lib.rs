@@ -1,6 +1,7 @@
 //! Measurements: is this machine fit for real time?
 //!
 //! [`cyclic`] is the classic one: threads that sleep until an instant and note how late they run.
+//! [`deadline`] asks whether tasks with deadlines keep them.
 //! [`gaps`] looks for moments in which a thread that never sleeps did not run.
 //! [`looping`] is npt's: a loop that only reads the counter, and what an event adds to it.
 //! [`preempt`] asks whether the urgent one runs at once: when it is woken, when it waits for a
@@ -15,6 +16,7 @@
 
 pub mod counter;
 pub mod cyclic;
+pub mod deadline;
 pub mod gaps;
 pub mod histogram;
 pub mod load;

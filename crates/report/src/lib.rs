@@ -8,6 +8,7 @@ mod budgets;
 mod comparison;
 mod count;
 mod cyclic;
+mod deadline;
 mod diagnosis_text;
 mod eval;
 mod events_text;
@@ -27,10 +28,11 @@ pub use cyclic::{
     Cyclic, CyclictestFacts, Late, cyclic_json, cyclic_text, cyclictest_histogram, cyclictest_json,
     cyclictest_status,
 };
+pub use deadline::{Deadlines, deadline_json, deadline_text};
 pub use diagnosis::{diagnosis_json, hit_json};
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text, judged_text};
 pub use eval::{
-    Compared, Evaluation, Series, compare_html, compare_text, compare_verdict, eval_file,
+    Compared, Evaluation, Series, Workload, compare_html, compare_text, compare_verdict, eval_file,
     eval_hash, eval_html, eval_json, eval_junit, eval_text,
 };
 pub use events_text::{

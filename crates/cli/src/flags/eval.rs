@@ -1,5 +1,6 @@
 //! `rtscope measure eval`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -8,7 +9,7 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Eval {
-    /// A thread on each of these CPUs, as in 0-3 (default: all)
+    /// A thread on each of these CPUs (default: all)
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
     /// Real-time priority (SCHED_FIFO), 2 to 99
@@ -31,9 +32,24 @@ pub struct Eval {
     /// Fail when a sample is longer, as in 100us
     #[arg(long, value_name = "DUR")]
     pub budget: Option<String>,
-    /// Explain each sample that is longer (BPF)
+    /// Explain the longest over this (BPF; default: budget)
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,
+    /// Explain nothing, which costs nothing: the budget alone
+    #[arg(long, conflicts_with_all = ["over", "worst", "exec", "bpf_action"])]
+    #[arg(hide_short_help = true)]
+    pub no_explain: bool,
+    /// Explain so many of them
+    #[arg(long, value_name = "N", default_value_t = super::late::WORST_DEFAULT)]
+    #[arg(value_parser = super::late::worst_count(), hide_short_help = true)]
+    pub worst: usize,
+    /// What to do at each.
+    #[command(flatten)]
+    pub actions: super::late::Actions,
+    /// Run for this long, loads and all, before anything counts
+    #[arg(long, value_name = "DUR")]
+    #[arg(hide_short_help = true)]
+    pub warm_up: Option<String>,
     /// What runs beside it (default: all)
     #[arg(long, value_name = "LOADS", value_enum, value_delimiter = ',')]
     pub load: Vec<LoadName>,
@@ -53,7 +69,7 @@ pub struct Eval {
     #[arg(short, long, value_name = "TEXT")]
     #[arg(hide_short_help = true)]
     pub annotation: Option<String>,
-    /// Where the reports go (default: rtscope-eval, else numbered)
+    /// Where the reports go (default: rtscope-eval, or numbered)
     ///
     /// report.html, eval.json with its SHA-256, and junit.xml. What is there is never replaced.
     #[arg(short, long, value_name = "DIR")]
@@ -64,6 +80,23 @@ pub struct Eval {
     /// Put two evaluations side by side instead: their folders
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub compare: Option<Vec<PathBuf>>,
+    /// Of COMMAND these tasks (default: its real-time threads)
+    #[arg(long, value_name = "TASK", requires = "command")]
+    #[arg(hide_short_help = true)]
+    pub task: Vec<String>,
+    /// Where an activation of COMMAND ends: block, switch-in, user-return
+    #[arg(long, value_name = "END", requires = "command")]
+    #[arg(hide_short_help = true)]
+    pub until: Option<String>,
+    /// COMMAND knows its deadline, and says that it was late: line:TEXT, signal
+    #[arg(long, value_name = "WHAT", requires = "command")]
+    #[arg(hide_short_help = true)]
+    pub trigger: Vec<String>,
+    /// An application in place of our threads, under these loads
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "compare")]
+    #[arg(conflicts_with_all = ["interval", "no_explain", "warm_up", "exec"])]
+    #[arg(hide_short_help = true)]
+    pub command: Vec<OsString>,
 }
 
 /// Loads, as typed.
@@ -83,6 +116,6 @@ const EXAMPLES: &str = "\
 Examples:
   sudo rtscope measure eval --budget 100us --for 10m
   sudo rtscope measure eval --load hackbench --cpu 1 --over 200us -o before
+  sudo rtscope measure eval --budget 1ms -- ./my-control-loop
   rtscope measure eval --compare before after -o both
-Exit codes: 2 over the budget (--compare: B is worse), 3 nothing is proved:
-a load was missing, died or stood still, a CPU was taken away, or interrupted.";
+Exit codes: 2 over the budget (--compare: B is worse), 3 nothing is proved.";

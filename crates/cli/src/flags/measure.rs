@@ -24,6 +24,8 @@ pub enum MeasureWhat {
     Loop(super::Loop),
     /// Whether the urgent one runs at once: when woken, at locks, at messages
     Preempt(super::Preempt),
+    /// Whether tasks with deadlines keep them (cyclicdeadline)
+    Deadline(super::Deadline),
     /// Latencies and gaps under load, as one report: pass or fail (rteval)
     Eval(Box<super::Eval>),
 }
@@ -71,6 +73,10 @@ pub struct Cyclic {
         help_heading = "How long"
     )]
     pub run_for: Option<String>,
+    /// Measure for this long before anything counts
+    #[arg(long, value_name = "DUR", help_heading = "How long")]
+    #[arg(hide_short_help = true)]
+    pub warm_up: Option<String>,
     /// End when every thread has so many samples
     #[arg(long, value_name = "N", help_heading = "How long")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
@@ -86,6 +92,14 @@ pub struct Cyclic {
     /// Who made it late, and what to change; the snapshot is kept.
     #[arg(long, value_name = "DUR", help_heading = "What to say")]
     pub over: Option<String>,
+    /// Explain so many of them: the longest, whenever they come
+    #[arg(long, value_name = "N", default_value_t = super::late::WORST_DEFAULT)]
+    #[arg(value_parser = super::late::worst_count(), help_heading = "What to say")]
+    #[arg(hide_short_help = true)]
+    pub worst: usize,
+    /// What to do at each.
+    #[command(flatten)]
+    pub actions: super::late::Actions,
     /// Split each sample: timer, wake-up, switch, return (BPF)
     ///
     /// To the nanosecond; what the splitting cost is said.

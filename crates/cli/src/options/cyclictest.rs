@@ -50,6 +50,7 @@ impl CyclicOptions {
             plan: plan(typed, threads, &output)?,
             phases: false,
             run_for: (typed.duration_s > 0).then(|| Duration::from_ms(typed.duration_s * 1000)),
+            warm_up: None,
             wake_latency: (!typed.default_system).then_some(us(typed.latency)),
             own_cpus: main_cpus.transpose()?,
             lock_memory: typed.mlockall,

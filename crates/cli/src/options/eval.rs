@@ -8,7 +8,7 @@ use measure::gaps;
 use measure::load::{Load, LoadPlan};
 use report::Limits;
 
-use super::{CyclicOptions, CyclicOutput, GapOptions, known_cpus, positive_duration};
+use super::{Actions, CyclicOptions, CyclicOutput, GapOptions, known_cpus, positive_duration};
 use crate::flags::{self, LoadName};
 
 /// The histograms: fine enough for the longest of a stretch, up to ten milliseconds.
@@ -28,6 +28,10 @@ const HW_NS_MIN: i64 = 2_000_000_000;
 /// the loads do changes meanwhile.
 const HW_GOES_MAX: i64 = 10;
 const HW_GO_NS_MIN: i64 = 1_000_000_000;
+/// The part of the time that is measured before late samples are explained: what that costs is the
+/// difference. So much at least, and no more than a quarter.
+const PLAIN_PART: i64 = 10;
+const PLAIN_NS_MIN: i64 = 500_000_000;
 /// Gaps: longer ones are kept, in a third of each second; so many in each go.
 const GAP: Duration = Duration::from_us(10);
 const GAP_WINDOW: Duration = Duration::from_ms(1000);
@@ -38,6 +42,8 @@ const GAPS_MAX: usize = 2_000;
 pub struct EvalOptions {
     /// The threads that sleep until an instant.
     pub cyclic: CyclicOptions,
+    /// For how long they do before, with nothing explained.
+    pub plain: Duration,
     /// The threads that never sleep, while the others rest; none without them.
     pub gaps: Option<GapOptions>,
     /// When the others rest, by the time that they have measured.
@@ -46,6 +52,10 @@ pub struct EvalOptions {
     pub rest: Duration,
     /// The worst of the samples that are longer are explained; the budget where nothing was said.
     pub over: Option<Duration>,
+    /// How many of these.
+    pub worst: usize,
+    /// What is done at each of these.
+    pub actions: Actions,
     /// What no sample may exceed.
     pub budget: Option<Duration>,
     /// What runs beside them.
@@ -95,13 +105,25 @@ impl EvalOptions {
         let gaps = (!typed.no_hw).then(|| gap_options(&cpus, typed.prio, clocksource, hw_ns));
         let goes = (hw_ns / HW_GO_NS_MIN).min(HW_GOES_MAX);
         let budget = optional("--budget", &typed.budget)?;
-        let stretch_ns = (run_for.as_ns() / STRETCHES).max(STRETCH_NS_MIN);
+        let over = optional("--over", &typed.over)?.or(budget);
+        let over = over.filter(|_| !typed.no_explain);
+        let plain_ns = (run_for.as_ns() / PLAIN_PART).max(PLAIN_NS_MIN);
+        let plain_ns = plain_ns.min(run_for.as_ns() / 4);
+        let plain = over.map_or(Duration::ZERO, |_| Duration::from_ns(plain_ns));
+        let measured = run_for;
+        let run_for = measured - plain;
+        let mut cyclic = cyclic_options(&cpus, typed.prio, interval, run_for);
+        cyclic.warm_up = optional("--warm-up", &typed.warm_up)?;
+        let stretch_ns = (measured.as_ns() / STRETCHES).max(STRETCH_NS_MIN);
         Ok(EvalOptions {
-            cyclic: cyclic_options(&cpus, typed.prio, interval, run_for),
+            cyclic,
+            plain,
             gaps,
             rests: rests(goes, run_for),
             rest: Duration::from_ns(hw_ns / goes.max(1)),
-            over: optional("--over", &typed.over)?.or(budget),
+            over,
+            worst: typed.worst,
+            actions: Actions::new(&typed.actions, over)?,
             budget,
             loads: loads(&typed.load),
             loads_named: !typed.load.is_empty(),
@@ -113,6 +135,20 @@ impl EvalOptions {
             stretch: Duration::from_ns(stretch_ns),
             load_look: Duration::from_ns(stretch_ns.clamp(LOAD_LOOK_NS_MIN, LOAD_LOOK_NS_MAX)),
         })
+    }
+}
+
+impl EvalOptions {
+    /// The same where nothing can be explained: then all is measured at once.
+    pub fn without_explaining(&mut self) {
+        self.over = None;
+        let plain = std::mem::take(&mut self.plain);
+        let cyclic = &mut self.cyclic;
+        let run_for = cyclic.run_for.unwrap_or_default() + plain;
+        cyclic.run_for = Some(run_for);
+        let interval = cyclic.plan.threads.first().map(|thread| thread.interval);
+        let interval_ns = interval.map_or(1, Duration::as_ns).max(1);
+        cyclic.plan.samples = Some((run_for.as_ns() / interval_ns).cast_unsigned());
     }
 }
 
@@ -139,6 +175,7 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
         },
         phases: false,
         run_for: Some(run_for),
+        warm_up: None,
         wake_latency: Some(Duration::ZERO),
         own_cpus: None,
         lock_memory: true,
@@ -260,6 +297,27 @@ mod tests {
             (long.rests.len(), long.rest),
             (10, Duration::from_ms(2_000))
         );
+    }
+
+    #[test]
+    fn a_part_of_the_time_is_measured_before_anything_is_explained() {
+        let check = |words: &str, expect_ms: [i64; 2]| {
+            let found = options(words);
+            let ms = |one: Duration| one.as_ns() / 1_000_000;
+            let run_for = found.cyclic.run_for.unwrap_or_default();
+            assert_eq!([ms(found.plain), ms(run_for)], expect_ms, "{words}");
+            let samples = found.cyclic.plan.samples;
+            assert_eq!(samples, Some(ms(run_for).cast_unsigned()), "{words}");
+        };
+        check("--for 2m --budget 1ms", [10_000, 90_000]);
+        check("--for 6s --over 1ms", [500, 3_500]);
+        check("--for 1s --over 1ms --no-hw", [250, 750]);
+        check("--for 2m", [0, 100_000]);
+        check("--for 2m --budget 1ms --no-explain", [0, 100_000]);
+        let mut refused = options("--for 2m --budget 1ms");
+        refused.without_explaining();
+        assert_eq!(refused.cyclic.plan.samples, Some(100_000));
+        assert_eq!((refused.plain, refused.over), (Duration::ZERO, None));
     }
 
     #[test]

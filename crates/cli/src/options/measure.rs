@@ -23,6 +23,8 @@ pub struct CyclicOptions {
     pub phases: bool,
     /// End after this.
     pub run_for: Option<Duration>,
+    /// Measure for so long before anything counts.
+    pub warm_up: Option<Duration>,
     /// How long an idle state may take to leave; none for whatever the machine is set to.
     pub wake_latency: Option<Duration>,
     /// Where we ourselves run; none for wherever no thread of the measurement does.
@@ -33,6 +35,48 @@ pub struct CyclicOptions {
     pub output: CyclicOutput,
 }
 
+/// What is done at each late sample that is explained, beside its snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actions {
+    /// A command, with the sample's JSON on stdin.
+    pub exec: Option<String>,
+    /// A BPF object whose function the kernel calls.
+    pub bpf_action: Option<PathBuf>,
+}
+
+impl Actions {
+    /// From what was typed; without a threshold there is nothing to do them at.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] where `over` is none.
+    pub fn new(typed: &flags::Actions, over: Option<Duration>) -> Result<Actions> {
+        let actions = Actions {
+            exec: typed.exec.clone(),
+            bpf_action: typed.bpf_action.clone(),
+        };
+        if over.is_none() && actions != Actions::default() {
+            let what = "no sample is late without a threshold";
+            return Err(Error::new(ErrorKind::InvalidInput, what)
+                .found("an action and neither --over nor --budget")
+                .fix("say from when on it is done, as in --over 100us"));
+        }
+        Ok(actions)
+    }
+}
+
+/// The late samples that are explained.
+#[derive(Clone, Debug)]
+pub struct ExplainOptions {
+    /// Longer ones are late.
+    pub over: Duration,
+    /// Where their snapshots go.
+    pub output: PathBuf,
+    /// So many of the longest.
+    pub worst: usize,
+    /// What is done at each.
+    pub actions: Actions,
+}
+
 /// What a cyclic measurement prints.
 #[derive(Clone, Debug)]
 pub enum CyclicOutput {
@@ -40,8 +84,8 @@ pub enum CyclicOutput {
     Own {
         /// JSON instead of the table.
         json: bool,
-        /// Explain samples that are longer, with snapshots in this folder.
-        explain: Option<(Duration, PathBuf)>,
+        /// Which samples are explained.
+        explain: Option<ExplainOptions>,
         /// A histogram file.
         histogram: Option<PathBuf>,
         /// Whether to show figures while it runs.
@@ -81,6 +125,7 @@ impl CyclicOptions {
         let bucket = positive_duration("--bucket", &typed.bucket)?;
         let range = positive_duration("--range", &typed.range)?;
         let over = optional("--over", &typed.over)?;
+        let actions = Actions::new(&typed.actions, over)?;
         Ok(CyclicOptions {
             plan: Plan {
                 threads: match free {
@@ -100,12 +145,18 @@ impl CyclicOptions {
             },
             phases: typed.phases,
             run_for: optional("--for", &typed.run_for)?,
+            warm_up: optional("--warm-up", &typed.warm_up)?,
             wake_latency: (typed.power == Power::Shallow).then_some(Duration::ZERO),
             own_cpus: None,
             lock_memory: true,
             output: CyclicOutput::Own {
                 json: typed.json,
-                explain: over.map(|over| (over, typed.output.clone())),
+                explain: over.map(|over| ExplainOptions {
+                    over,
+                    output: typed.output.clone(),
+                    worst: typed.worst,
+                    actions,
+                }),
                 histogram: typed.histogram.clone(),
                 live: !typed.quiet && !typed.json,
             },

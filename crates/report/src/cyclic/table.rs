@@ -195,7 +195,7 @@ fn late_sentence(late: &Late, over: u64) -> String {
     let mut text = format!("{over} samples over {:#}: {explained} explained", late.over);
     let unseen = over - explained - suppressed - lost;
     let others = [
-        (*suppressed, "not, because one a second is"),
+        (*suppressed, "not, because longer ones are"),
         (*lost, "lost"),
         (unseen, "not seen by the watch"),
     ];
@@ -362,7 +362,7 @@ mod tests {
         };
         check((0, 0, 0), 0, "0 samples over 100us: 0 explained");
         check((1, 0, 0), 1, "1 samples over 100us: 1 explained");
-        let all = "16 samples over 100us: 2 explained, 3 not, because one a second is, 1 lost, 10 \
+        let all = "16 samples over 100us: 2 explained, 3 not, because longer ones are, 1 lost, 10 \
                    not seen by the watch";
         check((2, 3, 1), 16, all);
         check((2, 0, 0), 1, "2 samples over 100us: 2 explained");

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::escape::escaped;
 use super::{
-    PERCENTILES, cpu, eval_hash, exceedances_sentence, interruptions, loads, svg, tail_sentence,
-    threads, us, verdict_sentence,
+    PERCENTILES, cpu, eval_hash, exceedances_sentence, explaining, interruptions, loads, svg,
+    tail_sentence, threads, us, verdict_sentence,
 };
 
 /// Follows the reader's choice of light or dark.
@@ -177,7 +177,11 @@ fn worst(evaluation: &Value) -> String {
         .collect();
     hits.sort_by_key(|hit| std::cmp::Reverse(latency_ns(hit)));
     let mut text = String::from("<h2>The longest that were explained</h2>\n");
-    if let Some(sentence) = exceedances_sentence(evaluation) {
+    let sentences = [
+        exceedances_sentence(evaluation),
+        explaining::sentence(evaluation),
+    ];
+    for sentence in sentences.into_iter().flatten() {
         let _ = writeln!(text, "<p>{}</p>", escaped(&sentence));
     }
     if hits.is_empty() {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::escape::escaped;
-use super::{cpu, interruptions, loads, threads, us};
+use super::{cpu, interruptions, loads, longest_ns, threads, us, workload};
 
 /// How many cases ended in which way.
 #[derive(Default)]
@@ -43,6 +43,11 @@ pub fn eval_junit(evaluation: &Value) -> String {
             judged(evaluation, thread, &mut counts),
         );
     }
+    if !evaluation["workload"].is_null() {
+        counts.tests += 1;
+        let inside = judged_workload(evaluation, &mut counts);
+        case("application".to_owned(), inside);
+    }
     if counts.tests == 0 {
         (counts.tests, counts.errors) = (1, 1);
         case("latency".into(), message("error", "nothing was measured"));
@@ -63,12 +68,10 @@ pub fn eval_junit(evaluation: &Value) -> String {
 
 /// What stands in the case of a thread: nothing when it passed.
 fn judged(evaluation: &Value, thread: &Value, counts: &mut Counts) -> String {
-    let (budget_ns, max_ns) = (evaluation["budget_ns"].as_i64(), thread["max_ns"].as_i64());
-    if let (Some(budget_ns), Some(max_ns)) = (budget_ns, max_ns)
-        && max_ns > budget_ns
-    {
+    let (budget_ns, max_ns) = (evaluation["budget_ns"].as_i64(), longest_ns(thread));
+    if thread["verdict"] == "fail" {
         counts.failures += 1;
-        let (max, budget) = (us(&thread["max_ns"]), us(&evaluation["budget_ns"]));
+        let (max, budget) = (us(&max_ns.into()), us(&evaluation["budget_ns"]));
         return message("failure", &format!("{max} us is more than {budget} us"));
     }
     let why = interruptions(evaluation);
@@ -85,6 +88,27 @@ fn judged(evaluation: &Value, thread: &Value, counts: &mut Counts) -> String {
         return message("skipped", "no budget was given");
     }
     String::new()
+}
+
+/// What stands in the case of an application.
+fn judged_workload(evaluation: &Value, counts: &mut Counts) -> String {
+    let said = workload::sentence(evaluation).unwrap_or_default();
+    let why = interruptions(evaluation);
+    match evaluation["workload"]["verdict"].as_str() {
+        Some("fail") => {
+            counts.failures += 1;
+            message("failure", &said)
+        }
+        _ if !why.is_empty() => {
+            counts.errors += 1;
+            message("error", &format!("nothing is proved: {}", why.join("; ")))
+        }
+        Some("pass") => String::new(),
+        _ => {
+            counts.skipped += 1;
+            message("skipped", "no budget was given")
+        }
+    }
 }
 
 fn message(kind: &str, text: &str) -> String {

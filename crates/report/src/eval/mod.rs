@@ -4,6 +4,7 @@
 
 mod compare;
 mod escape;
+mod explaining;
 mod html;
 mod junit;
 mod loads;
@@ -11,6 +12,8 @@ mod series;
 mod signed;
 mod svg;
 mod text;
+mod units;
+mod workload;
 
 use event::Duration;
 use measure::cyclic::Reading;
@@ -19,6 +22,7 @@ use measure::tail::{self, Tail};
 use serde_json::{Value, json};
 
 use crate::cyclic::{Late, latency_json, samples_over};
+use units::us;
 
 pub use compare::{Compared, compare_html, compare_text, compare_verdict};
 pub use html::eval_html;
@@ -26,6 +30,7 @@ pub use junit::eval_junit;
 pub use series::Series;
 pub use signed::{eval_file, eval_hash};
 pub use text::eval_text;
+pub use workload::Workload;
 
 const SCHEMA: &str = "rtscope.eval";
 /// 2: `loads` are objects.
@@ -55,6 +60,12 @@ pub struct Evaluation<'a> {
     pub loads: &'a [Proof],
     /// The threads that slept until an instant.
     pub readings: &'a [Reading],
+    /// The same threads before, when nothing was explained; none where nothing ever was.
+    pub plain: &'a [Reading],
+    /// For how long.
+    pub plain_for: Duration,
+    /// An application in their place; then there are none of them.
+    pub workload: Option<&'a Workload>,
     /// The longest latency of each stretch, a series for each of them.
     pub series: &'a [Series],
     /// How long they measured.
@@ -72,13 +83,32 @@ pub struct Evaluation<'a> {
 
 /// The evaluation as JSON, schema rtscope.eval version 2.
 pub fn eval_json(evaluation: &Evaluation) -> Value {
+    let cost = cost(evaluation);
     let threads = evaluation.readings.iter().zip(evaluation.series);
     let threads: Vec<Value> = threads
-        .map(|(reading, series)| thread(reading, series))
+        .enumerate()
+        .map(|(place, (reading, series))| {
+            let plain = evaluation.plain.get(place);
+            let mut value = thread(reading, series);
+            value["plain"] = plain.map(explaining::plain_json).into();
+            value["verdict"] = match evaluation.budget {
+                Some(budget) => explaining::keeps(budget, (plain, reading), cost).into(),
+                None => "none".into(),
+            };
+            value
+        })
         .collect();
+    let explaining = !evaluation.plain.is_empty();
+    let explaining = explaining.then(|| cost.json(evaluation.plain_for));
     let budget_ns = evaluation.budget.map(Duration::as_ns);
     let worst = evaluation.late.as_ref();
-    let over = worst.map(|late| exceedances(late, evaluation.readings));
+    let all: Vec<Reading> = evaluation
+        .readings
+        .iter()
+        .chain(evaluation.plain)
+        .cloned()
+        .collect();
+    let over = worst.map(|late| exceedances(late, &all));
     let worst: &[Value] = worst.map_or(&[], |late| &late.samples);
     let loads: Vec<Value> = evaluation.loads.iter().map(loads::load_json).collect();
     json!({
@@ -94,29 +124,52 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         "machine": evaluation.machine,
         "loads": loads,
         "threads": threads,
+        "workload": evaluation.workload.map(|one| one.json(evaluation.budget)),
         "exceedances": over,
+        "explaining": explaining,
         "worst": worst,
         "hw": evaluation.hw,
     })
 }
 
-/// `fail` where a sample broke the budget, whatever else there was; else `inconclusive` where not
+/// `fail` where a sample broke the budget, whatever else there was and by more than explaining it
+/// cost; else `inconclusive` where not
 /// all was measured, or not under all loads, or not for as long as a budget is to hold; else
 /// `pass`, or `none` without a budget.
 fn verdict(evaluation: &Evaluation) -> &'static str {
-    let readings = evaluation.readings;
-    let longest = readings.iter().filter_map(|one| one.latency.extremes);
-    let is_over = |budget| longest.clone().any(|extremes| extremes.max > budget);
-    if evaluation.budget.is_some_and(is_over) {
+    let (readings, cost) = (evaluation.readings, cost(evaluation));
+    let keeps = |budget: Duration| {
+        let plain = |place| evaluation.plain.get(place);
+        let one = |(place, reading)| explaining::keeps(budget, (plain(place), reading), cost);
+        readings.iter().enumerate().map(one).collect::<Vec<_>>()
+    };
+    let kept = evaluation.budget.map(keeps).unwrap_or_default();
+    let workload = evaluation.workload.map(|one| one.keeps(evaluation.budget));
+    if kept.contains(&"fail") || workload == Some("fail") {
         return "fail";
     }
     let is_whole = |one: &Reading| one.latency.samples > 0 && !one.lost_cpu;
     let all = !readings.is_empty() && readings.iter().all(is_whole);
     match evaluation.budget {
-        _ if !all || !loads::all_ran(evaluation.loads) => "inconclusive",
-        Some(_) if !evaluation.complete => "inconclusive",
+        _ if !loads::all_ran(evaluation.loads) => "inconclusive",
+        _ if workload.is_some() && !evaluation.complete => "inconclusive",
+        _ if workload.is_some() => workload.unwrap_or_default(),
+        _ if !all => "inconclusive",
+        Some(_) if !evaluation.complete || kept.contains(&"inconclusive") => "inconclusive",
         Some(_) => "pass",
         None => "none",
+    }
+}
+
+/// What explaining cost; nothing where there is nothing to hold it against.
+fn cost(evaluation: &Evaluation) -> explaining::Cost {
+    let hits = evaluation
+        .late
+        .as_ref()
+        .map_or(&[][..], |late| &late.samples);
+    match evaluation.plain {
+        [] => explaining::Cost::default(),
+        plain => explaining::Cost::of(plain, evaluation.readings, hits),
     }
 }
 
@@ -199,13 +252,6 @@ fn tail_json(samples: u64, series: &Series) -> Value {
     value
 }
 
-/// A number of the object in microseconds, with a decimal; `–` for what is not known.
-fn us(value: &Value) -> String {
-    value
-        .as_f64()
-        .map_or("–".to_owned(), |ns| format!("{:.1}", ns / 1000.0))
-}
-
 /// The threads of an evaluation's object.
 fn threads(evaluation: &Value) -> &[Value] {
     evaluation["threads"].as_array().map_or(&[], Vec::as_slice)
@@ -227,11 +273,24 @@ fn interruptions(evaluation: &Value) -> Vec<String> {
             format!("{cpu} was taken from its thread (offline, or no longer allowed)")
         })
         .collect();
+    lines.extend(threads(evaluation).iter().filter_map(within_cost));
+    lines.extend(workload::complaint(evaluation));
     lines.extend(loads::loads(evaluation).iter().filter_map(loads::complaint));
     if evaluation["complete"] != true {
         lines.push("interrupted: what stands here was measured until then".to_owned());
     }
     lines
+}
+
+/// That a thread's longest sample is over the budget by no more than explaining costs.
+fn within_cost(thread: &Value) -> Option<String> {
+    (thread["verdict"] == "inconclusive" && thread["max_ns"].is_i64()).then(|| {
+        let (cpu, max) = (cpu(thread), us(&thread["max_ns"]));
+        format!(
+            "{cpu}: its longest, {max} us, is over the budget by no more than explaining costs; \
+             measure again with --no-explain"
+        )
+    })
 }
 
 /// How many were late, and of how many the cause is known.
@@ -247,22 +306,29 @@ fn exceedances_sentence(evaluation: &Value) -> Option<String> {
     ))
 }
 
+/// A thread's longest sample, explained or not.
+fn longest_ns(thread: &Value) -> Option<i64> {
+    thread["max_ns"]
+        .as_i64()
+        .max(thread["plain"]["max_ns"].as_i64())
+}
+
 /// The verdict as a sentence.
 fn verdict_sentence(evaluation: &Value) -> String {
     let budget = us(&evaluation["budget_ns"]);
     let longest = threads(evaluation)
         .iter()
-        .max_by_key(|thread| thread["max_ns"].as_i64())
+        .max_by_key(|thread| longest_ns(thread))
         .map(|thread| {
-            format!(
-                "the longest was {} us on {}",
-                us(&thread["max_ns"]),
-                cpu(thread)
-            )
+            let longest = us(&longest_ns(thread).into());
+            format!("the longest was {longest} us on {}", cpu(thread))
         });
+    let longest = longest.or_else(|| workload::sentence(evaluation));
     let longest = longest.unwrap_or_else(|| "there are no samples".into());
     match evaluation["verdict"].as_str() {
+        Some("pass") if evaluation["budget_ns"].is_null() => format!("pass: {longest}"),
         Some("pass") => format!("pass: no sample exceeded the budget of {budget} us; {longest}"),
+        Some("fail") if evaluation["budget_ns"].is_null() => format!("fail: {longest}"),
         Some("fail") => format!("fail: the budget was {budget} us; {longest}"),
         Some("inconclusive") => format!("inconclusive: nothing is proved; {longest}"),
         _ => format!("no budget was given; {longest}"),
@@ -316,6 +382,9 @@ mod tests {
             }),
             loads: &loads,
             readings: &readings,
+            workload: None,
+            plain: &[],
+            plain_for: Duration::ZERO,
             series: &series,
             elapsed: Duration::from_ms(10_000),
             late: None,
@@ -381,6 +450,9 @@ mod tests {
                 machine: Value::Null,
                 loads,
                 readings: &[reading(samples.iter().copied())],
+                workload: None,
+                plain: &[],
+                plain_for: Duration::ZERO,
                 series: &[],
                 elapsed: Duration::ZERO,
                 late: None,

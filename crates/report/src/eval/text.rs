@@ -3,33 +3,21 @@
 use serde_json::Value;
 
 use super::{
-    PERCENTILES, cpu, exceedances_sentence, interruptions, loads, tail_sentence, threads, us,
-    verdict_sentence,
+    PERCENTILES, cpu, exceedances_sentence, explaining, interruptions, loads, tail_sentence,
+    threads, us, verdict_sentence,
 };
 
 /// The latencies of each CPU, what the run shows of the tail, the verdict, the doubts.
 pub fn eval_text(evaluation: &Value) -> String {
-    let mut text = format!("{:<8} {:>9} {:>8} {:>8}", "", "samples", "min", "mean");
-    for (_, name) in PERCENTILES {
-        text += &format!(" {name:>8}");
+    let mut text = String::new();
+    if !threads(evaluation).is_empty() {
+        text += &table(evaluation);
     }
-    text += &format!(" {:>10}\n", "max");
-    for thread in threads(evaluation) {
-        let samples = thread["samples"].to_string();
-        let (min, mean) = (us(&thread["min_ns"]), us(&thread["mean_ns"]));
-        text += &format!("{:<8} {samples:>9} {min:>8} {mean:>8}", cpu(thread));
-        for (_, name) in PERCENTILES {
-            let value = us(&thread["percentiles"][name]["value_ns"]);
-            text += &format!(" {value:>8}");
-        }
-        text += &format!(" {:>10}\n", us(&thread["max_ns"]));
-    }
-    text += "in us\n\n";
-    for thread in threads(evaluation) {
-        text += &format!("{}: {}\n", cpu(thread), tail_sentence(thread));
-    }
-    text += &format!("\n{}\n", verdict_sentence(evaluation));
+    text += &format!("{}\n", verdict_sentence(evaluation));
     if let Some(sentence) = exceedances_sentence(evaluation) {
+        text += &format!("{sentence}\n");
+    }
+    if let Some(sentence) = explaining::sentence(evaluation) {
         text += &format!("{sentence}\n");
     }
     for line in interruptions(evaluation) {
@@ -62,6 +50,30 @@ pub fn eval_text(evaluation: &Value) -> String {
         }
     }
     text
+}
+
+/// A row for each thread, and what its run shows of the tail.
+fn table(evaluation: &Value) -> String {
+    let mut text = format!("{:<8} {:>9} {:>8} {:>8}", "", "samples", "min", "mean");
+    for (_, name) in PERCENTILES {
+        text += &format!(" {name:>8}");
+    }
+    text += &format!(" {:>10}\n", "max");
+    for thread in threads(evaluation) {
+        let samples = thread["samples"].to_string();
+        let (min, mean) = (us(&thread["min_ns"]), us(&thread["mean_ns"]));
+        text += &format!("{:<8} {samples:>9} {min:>8} {mean:>8}", cpu(thread));
+        for (_, name) in PERCENTILES {
+            let value = us(&thread["percentiles"][name]["value_ns"]);
+            text += &format!(" {value:>8}");
+        }
+        text += &format!(" {:>10}\n", us(&thread["max_ns"]));
+    }
+    text += "in us\n\n";
+    for thread in threads(evaluation) {
+        text += &format!("{}: {}\n", cpu(thread), tail_sentence(thread));
+    }
+    text + "\n"
 }
 
 #[cfg(test)]

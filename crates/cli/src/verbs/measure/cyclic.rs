@@ -1,7 +1,7 @@
 //! `rtscope measure cyclic`: threads that sleep until an instant, and how late they run.
 
 use capture::capabilities;
-use capture::watch::{HitReport, WatchObserver};
+use capture::watch::WatchObserver;
 use event::{Duration, Result};
 use host::capabilities::{Capabilities, Lack, Verb};
 use host::task;
@@ -10,6 +10,7 @@ use report::{Cyclic, Late, cyclic_json, cyclic_text, cyclictest_histogram};
 use super::explained::{self, Explain};
 use super::phases::{self, Phases};
 use super::session::{Found, Session};
+use super::worst::WorstHits;
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::live::{Live, stdout_columns};
@@ -35,10 +36,11 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     if options.is_urgent() {
         capabilities.require(Verb::Measure)?;
     }
-    let explain = explain.map(|(over, output)| Explain {
-        over,
-        output,
-        worst: None,
+    let explain = explain.map(|explain| Explain {
+        over: explain.over,
+        output: explain.output,
+        worst: explain.worst,
+        actions: explain.actions,
     });
     if explain.is_some() {
         capabilities.require(Verb::Watch)?;
@@ -88,24 +90,33 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     })
 }
 
-/// Measures under a watch: late samples are shown as they come, or kept for the object.
+/// Measures under a watch: late samples are shown as they come, or the worst kept for the object.
 fn explain_late(
     session: &mut Session,
     explain: &Explain,
     capabilities: &Capabilities,
     (paint, json): (Paint, bool),
 ) -> Result<Late> {
-    let mut printer = explained::printer(explain, paint);
-    let mut samples = Vec::new();
-    let mut hit = |report: &HitReport| {
-        if !json {
-            return printer.hit(report);
-        }
-        samples.push(hit_value(report));
+    if !json {
+        let mut printer = explained::printer(explain, paint);
+        // What was shown keeps its snapshot.
+        return explained::watch(session, explain, capabilities, &mut |report| {
+            printer.hit(report)
+        });
+    }
+    let mut worst = WorstHits::new(explain.worst);
+    let late = explained::watch(session, explain, capabilities, &mut |report| {
+        worst.add(report);
         Ok(())
-    };
-    let late = explained::watch(session, explain, capabilities, &mut hit)?;
-    Ok(Late { samples, ..late })
+    })?;
+    let samples: Vec<_> = worst.reports.iter().map(hit_value).collect();
+    let explained = samples.len() as u64;
+    Ok(Late {
+        explained,
+        suppressed: late.suppressed + late.explained.saturating_sub(explained),
+        samples,
+        ..late
+    })
 }
 
 fn render(

@@ -11,6 +11,7 @@ use host::capabilities::{Capabilities, Verb};
 use host::identity::Identity;
 use host::unmasked::Unmasked;
 use measure::cyclic::{Pauser, Reader, Reading};
+use measure::load::Proof;
 use report::{
     Compared, Evaluation, Late, Series, compare_html, compare_text, compare_verdict, eval_file,
     eval_hash, eval_html, eval_json, eval_junit, eval_text, gaps_json,
@@ -21,8 +22,8 @@ use super::explained::Explain;
 use super::gaps::Search;
 use super::loads::Loads;
 use super::session::{Found, Session};
-use super::worst::{WORST_MAX, WorstHits};
-use super::{cyclictest, explained};
+use super::worst::WorstHits;
+use super::{cyclictest, explained, workload};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::live::Live;
@@ -59,10 +60,11 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
     ];
     let mut options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
     capabilities.require(Verb::Measure)?;
-    if typed.over.is_some() {
+    if typed.over.is_some() || !typed.command.is_empty() {
         capabilities.require(Verb::Watch)?;
     }
-    if capabilities.stand(Verb::Watch).rung.is_none() && options.over.take().is_some() {
+    if capabilities.stand(Verb::Watch).rung.is_none() && options.over.is_some() {
+        options.without_explaining();
         eprintln!("samples over the budget will not be explained: rtscope doctor says why");
     }
     // Nobody waits for minutes to learn that the report has no place.
@@ -71,12 +73,10 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
         None => unused_folder(),
     };
     make_folder(&folder)?;
-    let evaluation = evaluate(
-        &options,
-        &capabilities,
-        &folder,
-        typed.annotation.as_deref(),
-    )?;
+    let evaluation = match typed.command.is_empty() {
+        true => evaluate(&options, &capabilities, &folder, typed)?,
+        false => evaluate_workload(&options, &capabilities, &folder, typed)?,
+    };
     if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
@@ -131,23 +131,73 @@ fn make_folder(folder: &Path) -> Result<()> {
     write_file(&folder.join(JSON), "")
 }
 
+/// What every evaluation says, whatever was measured.
+struct Frame<'a> {
+    began: String,
+    unmasked: Unmasked,
+    command: Vec<String>,
+    capabilities: &'a Capabilities,
+}
+
+impl<'a> Frame<'a> {
+    fn begin(capabilities: &'a Capabilities) -> Frame<'a> {
+        let words = std::env::args_os();
+        Frame {
+            began: cyclictest::date(),
+            unmasked: Unmasked::read(Path::new("/")),
+            command: words
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            capabilities,
+        }
+    }
+
+    fn machine(&self) -> Value {
+        json!({
+            "identity": Identity::read(Path::new("/")),
+            "facts": self.capabilities,
+            "doubts": self.capabilities.doubts(),
+            "unmasked": Unmasked::read(Path::new("/")).since(self.unmasked),
+        })
+    }
+
+    /// An evaluation without any measurement yet.
+    fn evaluation<'b>(&'b self, typed: &'b flags::Eval, loads: &'b [Proof]) -> Evaluation<'b> {
+        Evaluation {
+            began: &self.began,
+            made_by: (BUILD, &self.command),
+            annotation: typed.annotation.as_deref(),
+            machine: self.machine(),
+            loads,
+            readings: &[],
+            workload: None,
+            plain: &[],
+            plain_for: Duration::ZERO,
+            series: &[],
+            elapsed: Duration::ZERO,
+            late: None,
+            hw: None,
+            budget: None,
+            complete: true,
+        }
+    }
+}
+
 /// Both measurements under their loads.
 fn evaluate(
     options: &EvalOptions,
     capabilities: &Capabilities,
     output: &Path,
-    annotation: Option<&str>,
+    typed: &flags::Eval,
 ) -> Result<Value> {
-    let (began, unmasked) = (cyclictest::date(), Unmasked::read(Path::new("/")));
-    let command: Vec<String> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let frame = Frame::begin(capabilities);
     let mut loads = Loads::start(options)?;
     let plan = options.gaps.as_ref();
     let mut search = plan
         .map(|plan| Search::new(plan, capabilities))
         .transpose()?;
-    let mut hits = WorstHits::default();
+    let mut hits = WorstHits::new(options.worst);
+    let plain = plain(options, capabilities, &mut loads)?;
     let beside = (&mut loads, search.as_mut());
     let (found, series, late) = cyclic(options, capabilities, output, &mut hits, beside)?;
     // What follows takes its time.
@@ -155,28 +205,67 @@ fn evaluate(
     let search = search.filter(Search::has_looked);
     let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
     let worst: Vec<Value> = hits.reports.iter().map(hit_value).collect();
+    let (plain, plain_for, plain_complete) = match &plain {
+        Some(plain) => (&plain.readings[..], plain.elapsed, plain.complete),
+        None => (&[][..], Duration::ZERO, true),
+    };
     Ok(eval_json(&Evaluation {
-        began: &began,
-        made_by: (BUILD, &command),
-        annotation,
-        machine: json!({
-            "identity": Identity::read(Path::new("/")),
-            "facts": capabilities,
-            "doubts": capabilities.doubts(),
-            "unmasked": Unmasked::read(Path::new("/")).since(unmasked),
-        }),
-        loads: &proofs,
         readings: &found.readings,
+        plain,
+        plain_for,
         series: &series,
-        elapsed: found.elapsed,
+        elapsed: plain_for + found.elapsed,
         late: late.map(|late| Late {
             samples: worst,
             ..late
         }),
         hw,
         budget: options.budget,
-        complete: found.complete,
+        complete: found.complete && plain_complete,
+        ..frame.evaluation(typed, &proofs)
     }))
+}
+
+/// An application under the same loads.
+fn evaluate_workload(
+    options: &EvalOptions,
+    capabilities: &Capabilities,
+    output: &Path,
+    typed: &flags::Eval,
+) -> Result<Value> {
+    let frame = Frame::begin(capabilities);
+    let mut loads = Loads::start(options)?;
+    let (workload, late) = workload::run(typed, options, capabilities, (output, &mut loads))?;
+    let proofs = loads.finish();
+    Ok(eval_json(&Evaluation {
+        workload: Some(&workload),
+        elapsed: workload.elapsed,
+        late: options.over.map(|_| late),
+        budget: options.budget,
+        complete: signals::request() == Request::GoOn,
+        ..frame.evaluation(typed, &proofs)
+    }))
+}
+
+/// The threads that sleep, with nobody who explains anything: what that costs is the difference.
+fn plain(
+    options: &EvalOptions,
+    capabilities: &Capabilities,
+    loads: &mut Loads,
+) -> Result<Option<Found>> {
+    if options.plain == Duration::ZERO {
+        return Ok(None);
+    }
+    let mut cyclic = options.cyclic.clone();
+    cyclic.plan.samples = None;
+    cyclic.run_for = Some(options.plain);
+    let mut session = Session::start(&cyclic, capabilities)?;
+    session.until_over(|_| {
+        if let Some(why) = loads.look() {
+            eprintln!("{why}; nothing is proved from here on, Ctrl-C ends it");
+        }
+    });
+    Ok(Some(session.finish()))
 }
 
 /// What goes on beside the threads that sleep: loads, and the search for gaps, for which they rest.
@@ -190,9 +279,14 @@ fn cyclic(
     hits: &mut WorstHits,
     beside: Beside,
 ) -> Result<(Found, Vec<Series>, Option<Late>)> {
+    let mut cyclic = options.cyclic.clone();
+    if options.plain > Duration::ZERO {
+        // Everything is warm since then.
+        cyclic.warm_up = None;
+    }
     let mut session = match options.over {
-        Some(_) => Session::hold(&options.cyclic, capabilities)?,
-        None => Session::start(&options.cyclic, capabilities)?,
+        Some(_) => Session::hold(&cyclic, capabilities)?,
+        None => Session::start(&cyclic, capabilities)?,
     };
     let (reader, pauser) = (session.run.reader(), session.run.pauser());
     let over = AtomicBool::new(false);
@@ -238,7 +332,8 @@ fn until_over(
     let explain = Explain {
         over,
         output: output.join("snapshots"),
-        worst: Some(WORST_MAX),
+        worst: options.worst,
+        actions: options.actions.clone(),
     };
     explained::watch(session, &explain, capabilities, &mut keep).map(Some)
 }
@@ -285,7 +380,7 @@ fn sample(
         let readings = reader.read();
         live.line(&progress(now, options, &readings));
         for (series, reading) in series.iter_mut().zip(readings) {
-            series.add(now, reading.latency);
+            series.add(options.plain + now, reading.latency);
         }
     }
     Ok(series)

@@ -11,9 +11,9 @@ use report::Late;
 
 use super::session::Session;
 use crate::flags::Until;
-use crate::options::{BUFFER_DEFAULT_BYTES, Rate, SnapshotOptions, Target, WatchOptions};
+use crate::options::{Actions, BUFFER_DEFAULT_BYTES, Rate, SnapshotOptions, Target, WatchOptions};
 use crate::paint::Paint;
-use crate::verbs::watch::{self, Observer};
+use crate::verbs::watch::{self, Observer, Running, hit_value};
 
 /// How the measuring threads are called.
 const THREADS: &str = "rtscope-cyc*";
@@ -25,8 +25,10 @@ pub(super) struct Explain {
     pub(super) over: Duration,
     /// The folder of snapshots.
     pub(super) output: PathBuf,
-    /// The worst of them, so many; without that, those that come, one a second.
-    pub(super) worst: Option<usize>,
+    /// The worst of them, so many.
+    pub(super) worst: usize,
+    /// What is done at each.
+    pub(super) actions: Actions,
 }
 
 /// Watches the threads of a session that is held, from its begin until it is over, and says how it
@@ -37,10 +39,16 @@ pub(super) fn watch(
     capabilities: &Capabilities,
     hit: &mut dyn FnMut(&HitReport) -> Result<()>,
 ) -> Result<Late> {
-    let mut observer = Explainer { session, hit };
+    let mut observer = Explainer {
+        session,
+        hit,
+        exec: explain.actions.exec.as_deref(),
+        running: Running::default(),
+    };
     let command_line = capture::own_command_line();
     let watched = watch::session(&options(explain))?;
     let status = capture::watch::run(&watched, capabilities, &command_line, &mut observer)?;
+    observer.running.finish();
     Ok(Late {
         over: explain.over,
         explained: status.hits,
@@ -61,12 +69,10 @@ fn options(explain: &Explain) -> WatchOptions {
         over,
         output,
         worst,
+        actions,
     } = explain;
-    let per = match worst {
-        // The worst may come right behind another: the threshold keeps the others away.
-        Some(_) => Duration::ZERO,
-        None => Duration::from_ms(1000),
-    };
+    // The worst may come right behind another: the threshold keeps the others away.
+    let per = Duration::ZERO;
     WatchOptions {
         target: Target::Tasks(TaskPattern::parse(THREADS).into_iter().collect()),
         groups: Vec::new(),
@@ -83,12 +89,13 @@ fn options(explain: &Explain) -> WatchOptions {
         new_worst: false,
         timeout: None,
         triggers: Vec::new(),
-        worst: *worst,
+        worst: Some(*worst),
         rate: Rate { hits_max: 1, per },
         hits_max: None,
         run_for: None,
+        // Ours to run, whoever shows the hits.
         exec: None,
-        bpf_action: None,
+        bpf_action: actions.bpf_action.clone(),
         json: false,
         snapshot: Some(SnapshotOptions {
             output: output.clone(),
@@ -104,6 +111,8 @@ fn options(explain: &Explain) -> WatchOptions {
 struct Explainer<'a> {
     session: &'a mut Session,
     hit: &'a mut dyn FnMut(&HitReport) -> Result<()>,
+    exec: Option<&'a str>,
+    running: Running,
 }
 
 impl WatchObserver for Explainer<'_> {
@@ -114,11 +123,16 @@ impl WatchObserver for Explainer<'_> {
     }
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
+        if let Some(command) = self.exec {
+            self.running
+                .start(command, &hit_value(report).to_string())?;
+        }
         (self.hit)(report)
     }
 
     fn status(&mut self, _status: &Status) -> Result<bool> {
         self.session.look();
+        self.running.reap();
         Ok(!self.session.is_over())
     }
 }

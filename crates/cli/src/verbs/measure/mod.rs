@@ -2,6 +2,7 @@
 
 mod cyclic;
 mod cyclictest;
+mod deadline;
 mod disturbers;
 mod eval;
 mod explained;
@@ -13,6 +14,7 @@ mod max_rate;
 mod phases;
 mod preempting;
 mod session;
+mod workload;
 mod worst;
 
 use event::Result;
@@ -34,6 +36,7 @@ pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {
         MeasureWhat::Loop(typed) if typed.find_max_rate => max_rate::run(typed),
         MeasureWhat::Loop(typed) => looping::run(typed),
         MeasureWhat::Eval(typed) => eval::run(typed),
+        MeasureWhat::Deadline(typed) => deadline::run(typed),
         MeasureWhat::Preempt(typed) => preempting::run(typed),
     }
 }

@@ -7,7 +7,7 @@ use host::capabilities::Capabilities;
 use host::clock::{Clock, StepWatch};
 use host::power::WakeLatency;
 use host::task;
-use measure::cyclic::{Break, Reading, Run};
+use measure::cyclic::{Break, Plan, Reading, Run};
 use report::{Cyclic, cyclic_text};
 
 use crate::options::CyclicOptions;
@@ -83,6 +83,24 @@ fn limit_idle(latency: Duration) -> Result<Option<WakeLatency>> {
     }
 }
 
+/// Measures what is not kept: caches, memory, idle states and loads are then as they stay.
+fn warm_up(plan: &Plan, duration: Duration) -> Result<()> {
+    let run = Run::start(&Plan {
+        samples: None,
+        break_over: None,
+        mark: None,
+        phases: None,
+        ..plan.clone()
+    })?;
+    let begin = Instant::now();
+    let whole = std::time::Duration::from_nanos(duration.as_ns_unsigned());
+    while signals::request() == Request::GoOn && begin.elapsed() < whole {
+        std::thread::sleep(LOOK_INTERVAL.min(whole - begin.elapsed().min(whole)));
+    }
+    run.finish();
+    Ok(())
+}
+
 impl Session {
     /// Starts what `options` ask for.
     pub(super) fn start(options: &CyclicOptions, capabilities: &Capabilities) -> Result<Session> {
@@ -101,6 +119,9 @@ impl Session {
             eprintln!("page faults may be among the latencies: {error}; run it with sudo");
         }
         let wake_latency = options.wake_latency.map(limit_idle).transpose()?;
+        if let Some(duration) = options.warm_up {
+            warm_up(&options.plan, duration)?;
+        }
         let run = Run::hold(&options.plan)?;
         // Once they are there: a thread without a CPU of its own would come along.
         let measured = options.plan.threads.iter().filter_map(|thread| thread.cpu);

@@ -1,21 +1,26 @@
-//! The worst samples of an evaluation, with what is needed to explain them.
+//! The worst samples of a measurement, with what is needed to explain them.
 
 use std::cmp::Reverse;
 use std::path::Path;
 
 use capture::watch::HitReport;
 
-/// Explained samples that the report has room for.
-pub(super) const WORST_MAX: usize = 20;
-
 /// The worst so far, the longest first. Explained afterwards: that takes seconds, and the time of
 /// the run is not ours.
-#[derive(Default)]
 pub(super) struct WorstHits {
+    /// There is room for so many.
+    max: usize,
     pub(super) reports: Vec<HitReport>,
 }
 
 impl WorstHits {
+    pub(super) fn new(max: usize) -> WorstHits {
+        WorstHits {
+            max,
+            reports: Vec::new(),
+        }
+    }
+
     /// Takes one. Snapshots of those that are no longer among the worst are removed.
     pub(super) fn add(&mut self, report: &HitReport) {
         self.reports.push(HitReport {
@@ -27,7 +32,7 @@ impl WorstHits {
             called: report.called.clone(),
         });
         self.reports.sort_by_key(|one| Reverse(one.hit.latency()));
-        for dropped in self.reports.split_off(self.reports.len().min(WORST_MAX)) {
+        for dropped in self.reports.split_off(self.reports.len().min(self.max)) {
             let Some(snapshot) = dropped.snapshot else {
                 continue;
             };
@@ -45,4 +50,64 @@ fn path(report: &HitReport) -> Option<&Path> {
         .snapshot
         .as_ref()
         .map(|snapshot| snapshot.path.as_path())
+}
+
+#[cfg(test)]
+mod tests {
+    use event::evidence::{EndKind, Hit, Stack, TaskRef};
+    use event::{Duration, Instant, Prio, Tid};
+
+    use super::*;
+
+    fn hit(latency: Duration) -> Hit {
+        let origin = Instant::from_ns(0);
+        Hit {
+            id: 1,
+            end_kind: EndKind::Blocked,
+            origin,
+            end: origin + latency,
+            threshold: Duration::ZERO,
+            task: TaskRef {
+                tid: Tid(7),
+                comm: "rtscope-cyc0".into(),
+                prio: Prio(19),
+            },
+            preemptions: 0,
+            overflow: 0,
+            stale: false,
+            repaired: false,
+            culprit: None,
+            steps: Vec::new(),
+            cost: Duration::ZERO,
+            waker_stack: Stack::default(),
+            wakee_stack: Stack::default(),
+            culprit_stack: Stack::default(),
+        }
+    }
+
+    /// A hit of so many microseconds.
+    fn report(us: i64) -> HitReport {
+        HitReport {
+            hit: hit(Duration::from_us(us)),
+            snapshot: None,
+            failure: None,
+            replaces: false,
+            seen_as: None,
+            called: None,
+        }
+    }
+
+    #[test]
+    fn the_longest_stay_whenever_they_come() {
+        let check = |latencies_us: &mut dyn Iterator<Item = i64>, expect_us: [i64; 3]| {
+            let mut worst = WorstHits::new(3);
+            latencies_us.for_each(|us| worst.add(&report(us)));
+            let kept = worst.reports.iter().map(|one| one.hit.latency());
+            assert_eq!(kept.collect::<Vec<_>>(), expect_us.map(Duration::from_us));
+        };
+        // A series that grows: its last ones, and not its first.
+        check(&mut (1..=500), [500, 499, 498]);
+        check(&mut (1..=500).rev(), [500, 499, 498]);
+        check(&mut [7, 900, 8, 30, 9, 31].into_iter(), [900, 31, 30]);
+    }
 }

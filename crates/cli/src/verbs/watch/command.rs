@@ -2,13 +2,18 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Child, Command as Process};
+use std::process::{Child, Command as Process, ExitStatus};
 use std::time::Instant;
 
 use event::{Error, ErrorKind, Result, Tid};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::heard::Written;
+
+/// Who was asked to end has so long.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+/// How often we look whether it has.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// A command's process. It is ended when the watch does not come to let it run.
 pub(in crate::verbs) struct Command {
@@ -84,6 +89,31 @@ impl Command {
         }
         self.runs = true;
         Ok(())
+    }
+
+    /// Ends it, if it still runs; how it ended if it did so by itself.
+    ///
+    /// # Errors
+    /// When the operating system does not tell.
+    pub fn end(&mut self) -> Result<Option<ExitStatus>> {
+        let cannot = |error| Error::io(format!("cannot end {}", self.name), error);
+        if let Some(status) = self.child.try_wait().map_err(cannot)? {
+            return Ok(Some(status));
+        }
+        if let Some(pid) = self.pid() {
+            // It may end meanwhile.
+            kill_process(pid, Signal::TERM).ok();
+        }
+        let asked = Instant::now();
+        while asked.elapsed() < PATIENCE {
+            if self.child.try_wait().map_err(cannot)?.is_some() {
+                return Ok(None);
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        self.child.kill().map_err(cannot)?;
+        self.child.wait().map_err(cannot)?;
+        Ok(None)
     }
 
     /// Since when it has ended; what it said of failure is said once.

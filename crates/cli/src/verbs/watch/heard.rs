@@ -18,7 +18,7 @@ const LINE_BYTES_MAX: usize = 16 * 1024;
 
 /// Whom it listens to.
 #[derive(Debug)]
-pub(super) struct Ears {
+pub(in crate::verbs) struct Ears {
     pub calls: Arc<Calls>,
     /// The texts, one of which a line has.
     texts: Vec<String>,

@@ -33,10 +33,10 @@ pub(super) use command::Command;
 pub(super) use config::may_snapshot;
 pub use config::session;
 pub(super) use exec::Running;
-use heard::Ears;
-pub(super) use observer::whom_text;
+pub(super) use heard::Ears;
+pub(super) use observer::{LAST_WORDS, whom_text};
 pub use observer::{Observer, hit_value};
-use targets::{meant, whom};
+pub(super) use targets::{meant, whom};
 
 /// Runs the verb.
 pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
@@ -79,7 +79,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
 }
 
 /// The command, held, and heard where its lines may call.
-fn hold(words: &[OsString], ears: Option<&mut Ears>) -> Result<Command> {
+pub(super) fn hold(words: &[OsString], ears: Option<&mut Ears>) -> Result<Command> {
     let Some(ears) = ears.filter(|ears| ears.hears_lines()) else {
         return Command::hold(words, None);
     };

@@ -382,7 +382,7 @@ impl WatchObserver for Observer {
 }
 
 /// What a command prints is read for so long after its end.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
+pub(in crate::verbs) const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
 /// So long it may take until those come who are asked for.
 const NOBODY_AFTER: Duration = Duration::from_ms(5_000);
 
