@@ -43,10 +43,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("bpf-host", &["event", "abi"]),
     ("monitor", &["event", "abi"]),
     ("fleet", &["event", "abi", "monitor"]),
+    ("relay", &["event", "ctf"]),
     (
         "capture",
         &[
-            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "host", "ring", "symbols", "trace",
+            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "host", "relay", "ring",
+            "symbols", "trace",
         ],
     ),
     (
@@ -76,7 +78,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "fuzz",
         &[
-            "event", "abi", "ctf", "expr", "ftrace", "ring", "trace", "testkit",
+            "event", "abi", "ctf", "expr", "ftrace", "relay", "ring", "trace", "testkit",
         ],
     ),
     ("xtask", &[]),
@@ -105,6 +107,7 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "symbols",
     "timeline",
     "server",
+    "relay",
 ];
 
 /// Libraries from outside that only the named crates may use, with the reason.

@@ -30,3 +30,35 @@ pub(crate) fn wall_offset_ns() -> i64 {
     };
     (0..5).map(sandwich).min().map_or(0, |(_, offset)| offset)
 }
+
+/// `YYYYMMDDThhmmssZ`, in UTC (the days by Howard Hinnant's `civil_from_days`).
+pub(crate) fn stamp(wall_ns: i64) -> String {
+    let seconds = wall_ns.div_euclid(1_000_000_000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_the_date_in_utc() {
+        let check = |seconds: i64, expect: &str| assert_eq!(stamp(seconds * 1_000_000_000), expect);
+        check(0, "19700101T000000Z");
+        check(951_782_400, "20000229T000000Z");
+        check(1_709_251_199, "20240229T235959Z");
+        check(1_795_415_580, "20261123T063300Z");
+        check(-1, "19691231T235959Z");
+    }
+}

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctf::writer::{
-    ClockMeta, EnvValue, HeaderKind, StreamMeta, StreamWriter, TraceMeta, TraceWriter, random_uuid,
+    ClockMeta, EnvValue, HeaderKind, Outlet, StreamMeta, StreamWriter, TraceMeta, TraceWriter,
+    random_uuid,
 };
 use event::{Cpu, EventClass, Instant, Result, TimeRange};
 
@@ -70,6 +71,11 @@ impl KernelTrace {
             classes,
             current_class,
         })
+    }
+
+    /// Tells `outlet` of the packets of all streams that are begun from now on.
+    pub(crate) fn tell(&mut self, outlet: Option<Arc<dyn Outlet>>) {
+        self.writer.tell(outlet);
     }
 
     /// The converter of `cpu`'s pages.

@@ -34,6 +34,7 @@ pub mod session;
 mod sets;
 mod snapshot;
 mod statedump;
+mod stream;
 mod syscalls;
 mod turn;
 mod unfinished;

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
-use ctf::writer::{EnvValue, StagedDir};
+use ctf::writer::{EnvValue, Outlet, StagedDir};
 use event::{Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use ftrace::{EventName, Instance, Tracefs};
+use relay::{End, Route};
 
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
@@ -25,7 +26,7 @@ use crate::select::EventSelection;
 use crate::statedump::StateDump;
 use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
-use crate::{clock, environment, housekeeping};
+use crate::{clock, environment, housekeeping, stream};
 use host::capabilities::Capabilities;
 
 /// More reader threads than this gain nothing.
@@ -49,6 +50,14 @@ pub fn record(
     // One offset for all parts of the trace: their times are of one clock.
     let offset = clock::wall_offset_ns();
     let name = name_of(&config.output);
+    let cpus = housekeeping::cpus(&capabilities.machine, config.cpus.as_deref());
+    let to = config.to.as_ref();
+    let delivery = to.map(|to| stream::start(to, staged.path(), cpus.clone()));
+    let delivery = delivery.transpose()?;
+    let there = stream::name_there(&name);
+    let route = delivery.as_ref().map(|to| to.route(staged.path(), &there));
+    let route = route.transpose()?;
+    let outlet = route.as_ref().map(Route::outlet);
     let progress = Arc::new(Progress::create(staged.path())?);
     let kernel_source = config.kernel.then(|| progress.source());
     let failed = Arc::new(AtomicBool::new(false));
@@ -60,9 +69,10 @@ pub fn record(
             .then(|| (Arc::clone(&progress), progress.source())),
         root: staged.path().to_owned(),
         trace_name: name.clone(),
+        outlet: outlet.clone(),
         wall_offset_ns: offset,
         begin,
-        cpus: housekeeping::cpus(&capabilities.machine, config.cpus.as_deref()),
+        cpus,
         in_flight: false,
     };
     let user = config.user.as_ref();
@@ -76,6 +86,7 @@ pub fn record(
                 progress: &progress,
                 source,
                 failed: &failed,
+                outlet,
             };
             record_kernel(config, capabilities, written, (begin, offset), environment)
         }
@@ -96,8 +107,8 @@ pub fn record(
     }
     let duration = recorded.duration;
     drop(progress);
-    Ok(RecordSummary {
-        path: staged.commit()?,
+    let mut summary = RecordSummary {
+        path: config.output.clone(),
         duration: Duration::from_ns(duration.as_nanos().min(i64::MAX as u128) as i64),
         cpus: recorded.cpus,
         calls: recorded.calls,
@@ -106,7 +117,20 @@ pub fn record(
         left_out: recorded.left_out,
         command_status: recorded.command_status,
         user,
-    })
+        delivered: None,
+    };
+    match (delivery, route) {
+        (Some(delivery), Some(route)) => {
+            summary.path = stream::path_there(&delivery, &there).into();
+            let events = summary.events() + summary.user.events();
+            let lost = summary.lost() + summary.user.lost();
+            route.end(End::Whole { events, lost }, staged);
+            let delivered = delivery.finish(stream::PATIENCE, config.is_enough);
+            summary.delivered = Some(delivered);
+        }
+        _ => summary.path = staged.commit()?,
+    }
+    Ok(summary)
 }
 
 /// The last part of a path.
@@ -221,6 +245,8 @@ struct Written<'r> {
     source: Source,
     /// Raised by whoever cannot go on.
     failed: &'r AtomicBool,
+    /// Who is told of what is written.
+    outlet: Option<Arc<dyn Outlet>>,
 }
 
 /// Records the kernel's events.
@@ -241,6 +267,7 @@ fn record_kernel(
     let of_calls = calls.as_ref().map_or(&[][..], |calls| calls.classes());
     let classes = (classes, of_calls);
     let mut trace = KernelTrace::create(staged.path(), classes, environment, offset, false)?;
+    trace.tell(written.outlet.clone());
     if let Some(calls) = &mut calls {
         let (streams, first_class) = trace.calls(&recorder.cpus())?;
         calls.write_to(streams, first_class, begin)?;

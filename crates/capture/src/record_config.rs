@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use event::{Cpu, Duration};
 use ftrace::EventName;
+use relay::{Delivered, To};
 
 use crate::lanes::CpuRecord;
 use crate::probes::Probe;
@@ -38,6 +39,8 @@ pub struct RecordConfig {
     pub memory_maps: bool,
     /// Whether system calls of this process are recorded too.
     pub own_calls: bool,
+    /// Another host gets it while it is written; the output is then what waits for that.
+    pub to: Option<To>,
     /// The size of each CPU's ring.
     pub buffer_bytes_per_cpu: usize,
     /// Only these CPUs; all when none are named.
@@ -46,6 +49,8 @@ pub struct RecordConfig {
     pub stop: Arc<AtomicBool>,
     /// Raised here when the kernel's events are recorded from now on.
     pub recording: Arc<AtomicBool>,
+    /// Whether nobody waits any more for what is still to be delivered.
+    pub is_enough: fn() -> bool,
     /// Called when all that was asked for is recorded from now on, before the command starts.
     pub begun: fn(&RecordConfig),
 }
@@ -64,17 +69,19 @@ impl RecordConfig {
             probes: Vec::new(),
             memory_maps: false,
             own_calls: false,
+            to: None,
             buffer_bytes_per_cpu: 4 << 20,
             cpus: None,
             stop: Arc::new(AtomicBool::new(false)),
             recording: Arc::new(AtomicBool::new(false)),
+            is_enough: || false,
             begun: |_| (),
         }
     }
 }
 
 /// What a recording holds.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RecordSummary {
     /// Where it is.
     pub path: PathBuf,
@@ -94,6 +101,8 @@ pub struct RecordSummary {
     pub command_status: Option<ExitStatus>,
     /// What applications gave.
     pub user: UserSummary,
+    /// What became of it on the way to another host.
+    pub delivered: Option<Delivered>,
 }
 
 impl RecordSummary {
@@ -103,9 +112,9 @@ impl RecordSummary {
         of_cpus.sum::<u64>() + self.calls.events
     }
 
-    /// Lost events of the kernel, on all CPUs.
+    /// Lost events of the kernel, on all CPUs, as the trace says.
     pub fn lost(&self) -> u64 {
-        let of_cpus = self.cpus.iter().map(|cpu| cpu.statistics.lost());
+        let of_cpus = self.cpus.iter().map(|cpu| cpu.written.discarded);
         of_cpus.sum::<u64>() + self.calls.lost
     }
 

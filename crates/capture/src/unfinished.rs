@@ -64,6 +64,10 @@ impl Unfinished {
     /// system says.
     pub fn finish(&self, output: Option<&Path>) -> Result<PathBuf> {
         let output = output.map_or_else(|| self.output(), Path::to_owned);
+        if relay::is_spool(&self.path) {
+            // Another host has what came before.
+            relay::cut_delivered(&self.path)?;
+        }
         match rename_new(&self.path, &output) {
             Ok(()) => Ok(output),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {

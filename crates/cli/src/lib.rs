@@ -41,6 +41,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         None => flags::print_short_help(),
         Some(Command::Doctor(doctor)) => verbs::doctor::run(&doctor, paint),
         Some(Command::Record(record)) => verbs::record::run(&record),
+        Some(Command::Receive(typed)) => verbs::receive::run(&typed),
         Some(Command::Snapshot(snapshot)) => verbs::rings::snapshot(&snapshot),
         Some(Command::Recover(recover)) => verbs::rings::recover(&recover),
         Some(Command::Demo(typed)) => demo::run::run(&typed, paint),

@@ -158,6 +158,11 @@ fn refused(error: std::io::Error) -> Error {
     Error::io("cannot handle signals", error)
 }
 
+/// Whether the person asked to stop more than once.
+pub fn is_asked_again() -> bool {
+    REQUESTS.count.load(Ordering::Relaxed) > 1
+}
+
 /// What the person wants now.
 pub fn request() -> Request {
     REQUESTS.request()

@@ -29,6 +29,7 @@ const VERBS: &[&str] = &[
     "shield",
     "tune",
     "diagnose",
+    "receive",
     "record",
     "record start",
     "record stop",

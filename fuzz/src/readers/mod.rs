@@ -4,6 +4,7 @@ mod ctf;
 mod evidence;
 mod ftrace;
 mod languages;
+mod relay;
 mod ring;
 mod walk;
 
@@ -25,6 +26,7 @@ pub static ALL: &[Reader] = &[
     evidence::EVIDENCE,
     ring::RING,
     ring::OBJECTS,
+    relay::RELAY,
 ];
 
 /// Planted bugs, and the word that tells what should be found.

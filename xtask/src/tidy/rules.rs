@@ -25,6 +25,7 @@ const TOOLS: &[&str] = &[
 /// Who may open a TCP socket: the server, and a test of a tracker of connections.
 const CONNECTIONS: &[&str] = &[
     "crates/server/",
+    "crates/relay/",
     "bench/",
     "crates/bpf-host/tests/root_more_trackers.rs",
 ];
@@ -58,12 +59,12 @@ const BANNED: &[Banned] = &[
     Banned {
         word: concat!("Tcp", "Listener"),
         except: CONNECTIONS,
-        instead: "only server opens a TCP socket",
+        instead: "only server and relay open TCP sockets",
     },
     Banned {
         word: concat!("Tcp", "Stream"),
         except: CONNECTIONS,
-        instead: "only server opens a TCP socket",
+        instead: "only server and relay open TCP sockets",
     },
     Banned {
         word: concat!("print", "ln!("),

@@ -301,7 +301,8 @@ impl CpuConverter {
 /// The facts of a stream with what its file holds, of which `told` events say who has the CPU.
 fn with(facts: CpuTotals, told: u64, file: StreamTotals) -> CpuTotals {
     CpuTotals {
-        events: file.events - told,
+        // Of those that tell, some may have found no room.
+        events: file.events.saturating_sub(told),
         discarded: file.discarded,
         size_bytes: file.size_bytes,
         ..facts

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ctf::writer::{EnvValue, StagedDir, StreamWriter};
+use ctf::writer::{EnvValue, Outlet, StagedDir, StreamWriter};
 use event::{Cpu, EventClass, Instant, Result};
 use host::capabilities::Capabilities;
+use relay::{Delivery, End, Route};
 
+use super::SessionName;
 use super::status::ArchiveFacts;
 use crate::functions::{self, SharedFunctions, Version};
 use crate::kernel_ctf::{KernelClasses, ThreadGroups};
@@ -14,7 +16,7 @@ use crate::kernel_trace::KernelTrace;
 use crate::progress::{Progress, Source};
 use crate::statedump::StateDump;
 use crate::unfinished::holds_packets;
-use crate::{clock, environment};
+use crate::{clock, environment, stream};
 
 /// What all archives of a session say of the kernel.
 pub(super) struct OfKernel<'a> {
@@ -71,6 +73,29 @@ pub(super) struct Archive {
     kernel: Option<KernelTrace>,
     dump: Option<StreamWriter>,
     dump_events: u64,
+    /// Its way to another host.
+    there: Option<There>,
+}
+
+/// Where an archive goes.
+pub(super) struct There {
+    route: Route,
+    name: String,
+    /// For people.
+    path: PathBuf,
+}
+
+impl There {
+    /// The archive below `root`, which will be `path`, of the session `session`.
+    fn new(delivery: &Delivery, session: &SessionName, root: &Path, path: &Path) -> Result<There> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{session}-{name}");
+        Ok(There {
+            route: delivery.route(root, &name)?,
+            path: stream::path_there(delivery, &name).into(),
+            name,
+        })
+    }
 }
 
 /// What the streams of an archive got.
@@ -90,9 +115,11 @@ impl Got {
 }
 
 impl Archive {
-    /// Begins the archive that will be `path`.
-    pub fn create(path: PathBuf) -> Result<Archive> {
+    /// Begins the archive that will be `path`; `to` is who delivers it, and for which session.
+    pub fn create(path: PathBuf, to: Option<(&Delivery, &SessionName)>) -> Result<Archive> {
         let staged = StagedDir::create(&path)?;
+        let there = to.map(|(to, session)| There::new(to, session, staged.path(), &path));
+        let there = there.transpose()?;
         let begin = clock::monotonic();
         let progress = Arc::new(Progress::create(staged.path())?);
         Ok(Archive {
@@ -107,6 +134,7 @@ impl Archive {
             kernel: None,
             dump: None,
             dump_events: 0,
+            there,
         })
     }
 
@@ -120,8 +148,16 @@ impl Archive {
         &self.path
     }
 
+    /// Who is told of what is written.
+    pub fn outlet(&self) -> Option<Arc<dyn Outlet>> {
+        self.there.as_ref().map(|there| there.route.outlet())
+    }
+
     /// Its name.
     pub fn name(&self) -> String {
+        if let Some(there) = &self.there {
+            return there.name.clone();
+        }
         let name = self.path.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
@@ -137,7 +173,8 @@ impl Archive {
             environment::environment(&self.name(), of.command_line, of.capabilities);
         let classes = (Arc::clone(&of.classes), &of.calls[..]);
         let offset = self.wall_offset_ns;
-        let trace = KernelTrace::create(self.root(), classes, environment, offset, false)?;
+        let mut trace = KernelTrace::create(self.root(), classes, environment, offset, false)?;
+        trace.tell(self.outlet());
         functions::write_functions(self.root(), &of.functions.text, &of.functions.shared)?;
         self.kernel = Some(trace);
         Ok(())
@@ -172,11 +209,19 @@ impl Archive {
             got.add(0, 0, stream.finish()?.size_bytes);
         }
         if self.kernel.is_none() && got.events + got.lost == 0 {
+            self.forget();
             return Ok(None);
         }
         // Without its mark it is whole.
         self.progress.finish();
-        let path = self.staged.commit()?;
+        let (events, lost) = (got.events, got.lost);
+        let path = match self.there {
+            Some(there) => {
+                there.route.end(End::Whole { events, lost }, self.staged);
+                there.path
+            }
+            None => self.staged.commit()?,
+        };
         Ok(Some(ArchiveFacts {
             path,
             begin_wall_ns: self.begin_wall_ns,
@@ -187,6 +232,13 @@ impl Archive {
         }))
     }
 
+    /// Throws it away.
+    pub fn forget(self) {
+        if let Some(there) = self.there {
+            there.route.end(End::Forgotten, self.staged);
+        }
+    }
+
     /// Leaves it as it is, marked as one whose recorder could not finish it; none when nothing is
     /// in it.
     pub fn leave(self) -> Result<Option<PathBuf>> {
@@ -194,6 +246,14 @@ impl Archive {
             return Ok(None);
         }
         self.progress.stay();
-        self.staged.commit().map(Some)
+        match self.there {
+            Some(there) => {
+                // How many there are, nobody has counted.
+                let (events, lost) = (0, 0);
+                there.route.end(End::Cut { events, lost }, self.staged);
+                Ok(Some(there.path))
+            }
+            None => self.staged.commit().map(Some),
+        }
     }
 }

@@ -5,17 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
-use event::{Error, ErrorKind, Result};
+use event::{Cpu, Error, ErrorKind, Result};
+use relay::{Delivered, Delivery};
 
 use super::SessionConfig;
+use super::archive::Archive;
 use super::book::Book;
 use super::status::{
-    ArchiveFacts, CallsStatus, CpuStatus, Refusal, SessionState, SessionStatus, UserStatus,
+    ArchiveFacts, CallsStatus, CpuStatus, Refusal, SessionState, SessionStatus, StreamStatus,
+    UserStatus,
 };
 use super::talk::{Asked, Reply, Request};
-use crate::clock;
 use crate::turn::Fills;
 use crate::user::UserFigures;
+use crate::{clock, stream};
 
 /// Between two looks at whether to end.
 const TICK: StdDuration = StdDuration::from_millis(50);
@@ -74,27 +77,63 @@ pub(super) struct Desk<'c> {
     ready: Option<Ready<'c>>,
     /// As they were last.
     figures: Figures,
+    /// To another host.
+    delivery: Option<Delivery>,
+    delivered: Option<Delivered>,
 }
 
 impl<'c> Desk<'c> {
-    /// Of requests that come from `asked`.
+    /// Of requests that come from `asked`; what goes to another host does so on `cpus`.
     pub fn new(
         config: &'c SessionConfig,
+        cpus: Vec<Cpu>,
         asked: Receiver<Asked>,
         ready: Ready<'c>,
     ) -> Result<Desk<'c>> {
+        let book = Book::open(&config.output, config.keep)?;
+        let to = config.record.to.as_ref();
+        let delivery = to.map(|to| stream::start(to, &config.output, cpus));
         Ok(Desk {
             config,
             asked,
             stoppers: Vec::new(),
-            book: Book::open(&config.output, config.keep)?,
+            book,
             begin: StdInstant::now(),
             begin_wall_ns: clock::wall_ns(),
             error: None,
             is_ready: false,
             ready: Some(ready),
             figures: Figures::default(),
+            delivery: delivery.transpose()?,
+            delivered: None,
         })
+    }
+
+    /// Begins the next archive.
+    pub fn next_archive(&mut self) -> Result<Archive> {
+        let to = self.delivery.as_ref().map(|to| (to, &self.config.name));
+        Archive::create(self.book.next_archive(clock::wall_ns()), to)
+    }
+
+    /// Waits until the other host has everything.
+    pub fn deliver(&mut self) {
+        let stop = &self.config.record.stop;
+        let delivery = self.delivery.take();
+        self.delivered = delivery.map(|delivery| {
+            // Who asked for the end by a signal asks for it once.
+            let is_asked = stop.swap(false, Ordering::AcqRel);
+            let is_enough = || stop.load(Ordering::Acquire) && is_asked;
+            delivery.finish(stream::PATIENCE, is_enough)
+        });
+    }
+
+    /// How far the other host is.
+    fn stream(&self) -> Option<StreamStatus> {
+        match (&self.delivery, &self.delivered) {
+            (Some(delivery), _) => Some(StreamStatus::of(delivery)),
+            (None, Some(delivered)) => Some(StreamStatus::ended(delivered)),
+            (None, None) => None,
+        }
     }
 
     /// When it began, by the wall clock of then.
@@ -201,6 +240,7 @@ impl<'c> Desk<'c> {
             cpus: figures.cpus.clone(),
             system_calls: figures.calls,
             user: figures.user,
+            stream: self.stream(),
             events: figures.events,
             lost: figures.lost,
             writing: figures.writing.clone(),

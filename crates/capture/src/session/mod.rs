@@ -28,7 +28,8 @@ pub use name::SessionName;
 pub use place::Sessions;
 pub use run::serve;
 pub use status::{
-    ArchiveFacts, CallsStatus, CpuStatus, Refusal, SessionState, SessionStatus, UserStatus,
+    ArchiveFacts, CallsStatus, CpuStatus, Refusal, RestStatus, SessionState, SessionStatus,
+    StreamStatus, UserStatus,
 };
 pub use talk::{Reply, Request, ask};
 

@@ -36,13 +36,14 @@ const SIZE_PERIOD: StdDuration = StdDuration::from_millis(500);
 /// Why it could not begin, or could not go on; what was recorded until then is kept.
 pub(super) fn run(desk: &mut Desk<'_>, capabilities: &Capabilities) -> Result<()> {
     let record = &desk.config.record;
-    let mut archive = Archive::create(desk.book.next_archive(clock::wall_ns()))?;
+    let mut archive = desk.next_archive()?;
     let failed = Arc::new(AtomicBool::new(false));
     let target = UserTarget {
         failed: Arc::clone(&failed),
         progress: record.user.is_some().then(|| archive.progress()),
         root: archive.root().to_owned(),
         trace_name: archive.name(),
+        outlet: archive.outlet(),
         wall_offset_ns: archive.wall_offset_ns,
         begin: archive.begin,
         cpus: housekeeping::cpus(&capabilities.machine, record.cpus.as_deref()),
@@ -349,6 +350,7 @@ impl Session<'_, '_> {
         // What could not be done before is over.
         desk.error = None;
         if is_thrown_away {
+            ended.forget();
             return Ok(None);
         }
         let ended = ended.finish(at, got).map_err(Trouble::Fatal)?;
@@ -359,7 +361,7 @@ impl Session<'_, '_> {
     }
 
     fn begin_next(&mut self, desk: &mut Desk<'_>) -> Result<Archive> {
-        let mut next = Archive::create(desk.book.next_archive(clock::wall_ns()))?;
+        let mut next = desk.next_archive()?;
         if let Some((of, _)) = &mut self.kernel {
             of.functions.refresh(&desk.config.output);
             next.begin_kernel(of)?;
@@ -383,6 +385,7 @@ impl Session<'_, '_> {
             let turn = UserTurn {
                 root: next.root().to_owned(),
                 trace_name: next.name(),
+                outlet: next.outlet(),
                 wall_offset_ns: next.wall_offset_ns,
                 progress: next.progress(),
             };

@@ -10,6 +10,7 @@ use super::place::Facts;
 use super::status::{Refusal, SessionState, SessionStatus};
 use super::talk::Listener;
 use super::{SessionConfig, Sessions, flight, rotating};
+use crate::housekeeping;
 
 /// Runs the session in this process, until somebody stops it; `ready` is called when all that was
 /// asked for is recorded from then on.
@@ -26,7 +27,8 @@ pub fn serve(
     let place = sessions.take(&config.name)?;
     let listener = Listener::bind(&place)?;
     let (to_desk, asked) = channel();
-    let mut desk = Desk::new(config, asked, Box::new(ready))?;
+    let cpus = housekeeping::cpus(&capabilities.machine, config.record.cpus.as_deref());
+    let mut desk = Desk::new(config, cpus, asked, Box::new(ready))?;
     place.tell(&Facts {
         pid: std::process::id(),
         output: config.output.clone(),
@@ -47,6 +49,7 @@ pub fn serve(
         desk.error = Some(Refusal::from(&error));
         desk.wait_to_be_stopped();
     }
+    desk.deliver();
     // The name is free before anybody hears that it is.
     drop(place);
     desk.answer_all(state);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use event::{Error, ErrorKind};
+use relay::{Delivered, Delivery, Figures};
 use serde::{Deserialize, Serialize};
 
 /// What a session is doing.
@@ -120,6 +121,76 @@ pub struct UserStatus {
     pub fullest_percent: f64,
 }
 
+/// How far another host is that gets all archives.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamStatus {
+    /// Where to.
+    pub to: String,
+    /// Whether it answers.
+    pub is_connected: bool,
+    /// Connections that broke.
+    pub cuts: u64,
+    /// Bytes of events that it has.
+    pub delivered_bytes: u64,
+    /// Bytes that wait for it, now and at most, and how many may.
+    pub waiting_bytes: u64,
+    /// The most that ever waited.
+    pub waiting_bytes_most: u64,
+    /// How many may wait.
+    pub spool_bytes: u64,
+    /// Events that found no room there: losses of the archives.
+    pub lost: u64,
+    /// Why there is no connection.
+    pub trouble: Option<String>,
+    /// What it did not get in the end.
+    pub rest: Vec<RestStatus>,
+}
+
+/// Events that another host did not get.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RestStatus {
+    /// The trace on this disk that has them; none when it could not be kept.
+    pub path: Option<PathBuf>,
+    /// How many were not acknowledged.
+    pub events: u64,
+}
+
+impl StreamStatus {
+    /// Of one that goes on.
+    pub(super) fn of(delivery: &Delivery) -> StreamStatus {
+        let trouble = delivery.trouble();
+        StreamStatus::new(delivery.address(), delivery.figures(), trouble)
+    }
+
+    /// Of one that has ended.
+    pub fn ended(delivered: &Delivered) -> StreamStatus {
+        let trouble = delivered.trouble.as_ref().map(ToString::to_string);
+        let rest = delivered.rest.iter().map(|rest| RestStatus {
+            path: rest.path.clone(),
+            events: rest.events,
+        });
+        StreamStatus {
+            rest: rest.collect(),
+            ..StreamStatus::new(&delivered.address, delivered.figures, trouble)
+        }
+    }
+
+    fn new(to: &str, figures: Figures, trouble: Option<String>) -> StreamStatus {
+        StreamStatus {
+            to: to.to_owned(),
+            is_connected: figures.is_connected,
+            cuts: figures.cuts,
+            delivered_bytes: figures.delivered_bytes,
+            waiting_bytes: figures.waiting_bytes,
+            waiting_bytes_most: figures.waiting_bytes_most,
+            spool_bytes: figures.spool_bytes,
+            lost: figures.lost_events,
+            trouble,
+            rest: Vec::new(),
+        }
+    }
+}
+
 /// A session as it is now; schema `rtscope.session`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatus {
@@ -144,6 +215,9 @@ pub struct SessionStatus {
     pub system_calls: Option<CallsStatus>,
     /// The rings of applications, where they are recorded.
     pub user: Option<UserStatus>,
+    /// The host that gets the archives, where there is one.
+    #[serde(default)]
+    pub stream: Option<StreamStatus>,
     /// Events so far, of the kernel and of applications.
     pub events: u64,
     /// Events that were lost so far.

@@ -444,7 +444,7 @@ impl CallStream {
             .covers(end.max(Instant::from_ns(self.last_ns as i64)))?;
         let totals = self.stream.finish()?;
         written.events += totals.events;
-        written.lost += self.lost - self.lost_before;
+        written.lost += totals.discarded;
         written.size_bytes += totals.size_bytes;
         Ok(())
     }

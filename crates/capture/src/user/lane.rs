@@ -203,13 +203,14 @@ impl Lane {
         Ok(())
     }
 
-    /// Ends its stream; gives its size in bytes.
-    pub fn finish(&mut self, end: Instant) -> Result<u64> {
+    /// Ends its stream; gives its size in bytes, and the events that found no room.
+    pub fn finish(&mut self, end: Instant) -> Result<(u64, u64)> {
         let Some(mut stream) = self.stream.take() else {
-            return Ok(0);
+            return Ok((0, 0));
         };
         stream.covers(end.max(Instant::from_ns(self.ns)))?;
-        Ok(stream.finish()?.size_bytes)
+        let totals = stream.finish()?;
+        Ok((totals.size_bytes, totals.refused))
     }
 
     /// Takes what it counted for what others have: its next stream begins with none.

@@ -120,6 +120,7 @@ pub(crate) fn write(
             wanted: &wanted,
             wall_offset_ns,
             trace_name,
+            outlet: None,
             in_flight: false,
             keeps_the_dead: true,
         };

@@ -66,7 +66,9 @@ pub(super) fn create(
         ],
         ..TraceMeta::default()
     };
-    Ok((TraceWriter::create(&folder, &meta)?, meta))
+    let mut writer = TraceWriter::create(&folder, &meta)?;
+    writer.tell(common.outlet.cloned());
+    Ok((writer, meta))
 }
 
 /// The classes of the events of `table`, and their log levels.

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
-use ctf::writer::{TraceMeta, TraceWriter};
+use ctf::writer::{Outlet, TraceMeta, TraceWriter};
 use event::{Cpu, Instant, Result};
 use expr::Expr;
 use ring::{ClockKind, Directory, Liveness, Losses, Mode, RingFile, Switch};
@@ -44,6 +45,8 @@ pub struct UserProcess {
     pub name: String,
     /// Events written.
     pub events: u64,
+    /// Events for which there was no room on the way to another host.
+    pub refused: u64,
     /// Events lost while it was recorded, by cause.
     pub losses: Losses,
     /// Stretches of its rings that were no records.
@@ -59,7 +62,7 @@ pub struct UserProcess {
 impl UserProcess {
     /// Losses of all causes.
     pub fn lost(&self) -> u64 {
-        total(&self.losses)
+        total(&self.losses).saturating_add(self.refused)
     }
 }
 
@@ -88,6 +91,8 @@ pub(super) struct Common<'a> {
     pub wanted: &'a Wanted,
     pub wall_offset_ns: i64,
     pub trace_name: &'a str,
+    /// Who is told of what is written.
+    pub outlet: Option<&'a Arc<dyn Outlet>>,
     /// Whether nothing is read: rings keep their newest events for whoever looks into them.
     pub in_flight: bool,
     /// Whether files of dead processes stay, for whoever looks into them.
@@ -127,6 +132,7 @@ pub(super) struct Process {
     desk: Desk,
     written: Transcribed,
     size_bytes: u64,
+    refused: u64,
     /// Whose lane is read first in the next turn.
     first_lane: usize,
     /// How often its descriptions took long, and until when others come first therefore.
@@ -228,6 +234,7 @@ impl Process {
             desk: Desk::default(),
             written: Transcribed::default(),
             size_bytes: 0,
+            refused: 0,
             first_lane: 0,
             described_slowly: 0,
             rests_until: None,
@@ -287,7 +294,7 @@ impl Process {
     fn begin_anew(&mut self) {
         self.trace = None;
         self.written = Transcribed::default();
-        self.size_bytes = 0;
+        (self.size_bytes, self.refused) = (0, 0);
         self.map.tell_again();
         self.lanes.iter_mut().for_each(Lane::begin_anew);
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
+use ctf::writer::Outlet;
 use event::{Cpu, Error, ErrorKind, Instant, Result};
 use ring::Directory;
 
@@ -189,6 +190,8 @@ pub(crate) struct UserTarget {
     /// The root of the trace.
     pub root: PathBuf,
     pub trace_name: String,
+    /// Who is told of what is written.
+    pub outlet: Option<Arc<dyn Outlet>>,
     pub wall_offset_ns: i64,
     pub begin: Instant,
     /// Where the thread may run.
@@ -206,6 +209,7 @@ impl UserTarget {
             progress: None,
             root: PathBuf::new(),
             trace_name: String::new(),
+            outlet: None,
             wall_offset_ns: 0,
             begin: clock::monotonic(),
             cpus,
@@ -279,6 +283,7 @@ impl UserRecorder {
 pub(super) struct Shared {
     folder: PathBuf,
     trace_name: String,
+    outlet: Option<Arc<dyn Outlet>>,
     wall_offset_ns: i64,
     pub wanted: Wanted,
     pub in_flight: bool,
@@ -295,6 +300,7 @@ impl Shared {
             wanted: &self.wanted,
             wall_offset_ns: self.wall_offset_ns,
             trace_name: &self.trace_name,
+            outlet: self.outlet.as_ref(),
             in_flight: self.in_flight,
             keeps_the_dead: self.in_flight && self.is_over,
         }
@@ -340,6 +346,7 @@ impl Session {
             shared: Shared {
                 folder: target.root.join(PARTS),
                 trace_name: target.trace_name.clone(),
+                outlet: target.outlet.clone(),
                 wall_offset_ns: target.wall_offset_ns,
                 wanted: Wanted {
                     rules: config.rules.clone(),

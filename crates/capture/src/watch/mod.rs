@@ -277,6 +277,7 @@ fn start_user(user: &UserConfig, cpus: &[Cpu]) -> Result<UserRecorder> {
         progress: None,
         root: PathBuf::new(),
         trace_name: String::new(),
+        outlet: None,
         wall_offset_ns: 0,
         begin: clock::monotonic(),
         cpus: cpus.to_vec(),

@@ -17,6 +17,7 @@ mod measure;
 mod monitor;
 mod preempt;
 mod read;
+mod receive;
 mod record;
 mod report;
 mod rings;
@@ -52,6 +53,7 @@ pub use monitor::{
 };
 pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, TraceUntil, Window};
+pub use receive::{Receive, RecordTo};
 pub use record::{Record, RecordSession, RecordStart, RecordWhat, SessionList, SessionOf};
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};
@@ -141,6 +143,9 @@ pub enum Command {
     ///
     /// Until a time, a command's end or Ctrl-C, as CTF.
     Record(Box<Record>),
+    /// Take the recordings of other hosts while they are recorded
+    #[command(hide = true)]
+    Receive(Receive),
     /// What the rings of applications hold now, as a trace
     Snapshot(Snapshot),
     /// What processes that are gone left in their rings, as a trace
@@ -188,6 +193,7 @@ Examples:
                                       cyclictest, and who made the late samples late
   sudo rtscope shield --cpu 3         what keeps a CPU free for real-time tasks; --apply does it
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
+  rtscope receive --token-file token  the recordings of other hosts, by record --to
   sudo rtscope monitor --port 9464    latencies for months, and /metrics
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope convert TRACE --to json -o events.json

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::TraceUntil;
+use super::{RecordTo, TraceUntil};
 
 /// Which events are recorded, here and in sessions.
 #[derive(Clone, Debug, Default, Args)]
@@ -103,11 +103,14 @@ pub struct Record {
     /// Which events.
     #[command(flatten)]
     pub what: RecordWhat,
+    /// Where it goes besides.
+    #[command(flatten)]
+    pub to: RecordTo,
     /// Write nothing: these keep their newest events
     ///
     /// With --user alone; rtscope snapshot writes what they hold, rtscope recover what crashed
     /// ones left.
-    #[arg(long, requires = "user", conflicts_with_all = ["events", "filter", "output"])]
+    #[arg(long, requires = "user", conflicts_with_all = ["events", "filter", "output", "to"])]
     pub flight: bool,
     /// Only list the events; of --user, who has them now
     #[arg(long, alias = "list")]
@@ -193,6 +196,9 @@ pub struct RecordStart {
     /// Which events.
     #[command(flatten)]
     pub what: RecordWhat,
+    /// Where it goes besides.
+    #[command(flatten)]
+    pub to: RecordTo,
     /// Keep the newest events in memory, for snapshots
     #[arg(long, conflicts_with_all = ["rotate_every", "rotate_size"])]
     pub flight: bool,
@@ -246,6 +252,8 @@ Examples:
   sudo rtscope record -- ./app                  and the worst delay in it
   sudo rtscope record --duration 10s --events sched,irq -o trace
   rtscope record --user 'npt:*' -- ./npt        no kernel events, no root
+  sudo rtscope record --to logger --token-file token
+                                                another host gets it meanwhile: rtscope receive
 
 Sessions outlive the terminal (docs/sessions.md):
   sudo rtscope record start NAME --rotate-every 10m --keep 20

@@ -8,8 +8,10 @@ use capture::{Probe, UserConfig};
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
 use host::groups::Asked;
+use relay::To;
 
 use super::events::Wanted;
+use super::receive::to;
 use super::tasks::{groups, processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
@@ -38,6 +40,8 @@ pub struct RecordOptions {
     pub maps: bool,
     /// Whether system calls of our own are wanted too.
     pub own_calls: bool,
+    /// Where it goes besides.
+    pub to: Option<To>,
     /// Whose worst delay is told at the end; empty: that of all real-time tasks.
     pub tasks: TaskFilter,
     /// These control groups, units and containers too.
@@ -67,6 +71,7 @@ impl RecordOptions {
             groups: groups(&typed.cgroup, &typed.unit, &typed.container),
             until: typed.until.into(),
             command: typed.command.clone(),
+            to: to(&typed.to)?,
             ..RecordOptions::of(&typed.what)?
         })
     }
@@ -92,6 +97,7 @@ impl RecordOptions {
             filters: filters?,
             maps: what.maps,
             own_calls: what.own_calls,
+            to: None,
             tasks: tasks(&[], None)?,
             groups: Vec::new(),
             until: Until::Block,

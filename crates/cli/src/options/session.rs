@@ -8,10 +8,11 @@ use event::{Duration, Error, ErrorKind, Result};
 use serde::Deserialize;
 
 use super::keep::keep;
+use super::receive::to;
 use super::record::RecordOptions;
 use super::settings::settings;
 use super::words::{parse_size, positive_duration};
-use crate::flags::{RecordStart, RecordWhat};
+use crate::flags::{RecordStart, RecordTo, RecordWhat};
 
 /// A shorter archive holds little but its own tables.
 const EVERY_MIN: Duration = Duration::from_ms(100);
@@ -46,6 +47,9 @@ struct Settings {
     rotate_size: Option<String>,
     keep: Option<String>,
     duration: Option<String>,
+    to: Option<String>,
+    token_file: Option<PathBuf>,
+    spool: Option<String>,
 }
 
 /// A session, decided.
@@ -96,6 +100,17 @@ impl SessionOptions {
         let duration = duration.map(|text| positive_duration("--duration", &text));
         record.duration = duration.transpose()?;
         let kept = either(&typed.keep, &file.keep);
+        record.to = to(&RecordTo {
+            to: either(&typed.to.to, &file.to),
+            token_file: typed.to.token_file.clone().or(file.token_file),
+            spool: either(&typed.to.spool, &file.spool),
+        })?;
+        if record.to.is_some() && (flight || kept.is_some()) {
+            let what = "a session that streams keeps nothing here";
+            return Err(Error::new(ErrorKind::InvalidInput, what)
+                .found("--to, and --keep or --flight")
+                .fix("leave one of them away"));
+        }
         Ok(SessionOptions {
             name,
             record,

@@ -18,6 +18,7 @@ mod opened;
 mod page;
 mod passing;
 mod progress;
+pub mod receive;
 pub mod record;
 pub mod report;
 pub mod rings;

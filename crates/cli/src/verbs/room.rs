@@ -143,6 +143,7 @@ mod tests {
                 pid: 1,
                 name: String::new(),
                 events: 0,
+                refused: 0,
                 losses,
                 malformed: 0,
                 unregistered: 0,

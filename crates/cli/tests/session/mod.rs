@@ -134,7 +134,7 @@ impl Night {
 }
 
 /// CLOCK_MONOTONIC, in nanoseconds.
-fn monotonic_ns() -> i64 {
+pub fn monotonic_ns() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }

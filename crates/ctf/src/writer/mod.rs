@@ -17,6 +17,7 @@ mod index;
 mod links;
 mod lower;
 mod meta;
+mod outlet;
 mod payload;
 mod refusal;
 mod staged;
@@ -36,6 +37,7 @@ use lower::Lowering;
 use wire::{ClassWire, Member};
 
 pub use meta::{ClockMeta, Dialect, EnvValue, HeaderKind, StreamMeta, TraceMeta, random_uuid};
+pub use outlet::Outlet;
 pub use payload::PayloadWriter;
 pub use staged::{StagedDir, StagedFile, rename_new};
 pub use stream::{Run, StreamTotals, StreamWriter, WINDOW_BYTES};
@@ -93,6 +95,7 @@ pub struct TraceWriter {
     streams: Arc<[StreamMeta]>,
     encoders: Vec<StreamEncoder>,
     named_files: u64,
+    outlet: Option<Arc<dyn Outlet>>,
 }
 
 impl TraceWriter {
@@ -122,7 +125,13 @@ impl TraceWriter {
             streams: meta.streams.clone().into(),
             encoders,
             named_files: 0,
+            outlet: None,
         })
+    }
+
+    /// Tells `outlet` of the packets of all streams that are started from now on.
+    pub fn tell(&mut self, outlet: Option<Arc<dyn Outlet>>) {
+        self.outlet = outlet;
     }
 
     /// Writes the metadata anew, as classes appear and the environment becomes known. Classes that
@@ -207,6 +216,7 @@ impl TraceWriter {
             stream_id: stream_index as u32,
             instance_id,
             cpu: (!meta.has_no_cpu).then_some(cpu),
+            outlet: self.outlet.clone(),
         };
         StreamWriter::create(start)
     }

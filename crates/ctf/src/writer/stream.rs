@@ -1,6 +1,7 @@
 //! One stream file: events are collected into a packet, a full packet is written at once.
 
 mod back;
+mod refused;
 mod run;
 
 use std::fs;
@@ -14,7 +15,7 @@ use super::encode::{ClassEncoder, encode_members};
 use super::index::{self, PacketFacts};
 use super::storage::Storage;
 use super::wire::Member;
-use super::{HeaderKind, write_error};
+use super::{HeaderKind, Outlet, write_error};
 
 use run::Quick;
 pub use run::{Run, WINDOW_BYTES};
@@ -64,6 +65,8 @@ pub(super) struct Start {
     pub instance_id: u64,
     /// None where the stream's packets name no CPU.
     pub cpu: Option<Cpu>,
+    /// Who is told of packets.
+    pub outlet: Option<Arc<dyn Outlet>>,
 }
 
 /// What a finished stream holds.
@@ -71,8 +74,10 @@ pub(super) struct Start {
 pub struct StreamTotals {
     /// Events written.
     pub events: u64,
-    /// Events discarded, as the producer counted them.
+    /// Events discarded, as the producer counted them, and those that found no room.
     pub discarded: u64,
+    /// Those that found no room.
+    pub refused: u64,
     /// Packets written.
     pub packets: u64,
     /// Size of the stream file.
@@ -98,9 +103,13 @@ pub struct StreamWriter {
     begin: u64,
     end: u64,
     discarded: u64,
+    /// Events that found no room, which are losses too.
+    refused: u64,
     written: Vec<PacketFacts>,
     sequence: u64,
     events: u64,
+    /// Those of them that packets of before have.
+    events_before: u64,
     may_wait: bool,
 }
 
@@ -118,9 +127,11 @@ impl StreamWriter {
             begin: 0,
             end: 0,
             discarded: 0,
+            refused: 0,
             written: Vec::new(),
             sequence: 0,
             events: 0,
+            events_before: 0,
             may_wait: false,
         })
     }
@@ -341,7 +352,7 @@ impl StreamWriter {
     pub fn finish(mut self) -> Result<StreamTotals> {
         let counted = self.written.last().map_or(0, |packet| packet.discarded);
         let missing = self.sequence > self.written.last().map_or(0, |last| last.sequence + 1);
-        if self.packet.bytes.is_empty() && (self.discarded > counted || missing) {
+        if self.packet.bytes.is_empty() && (self.lost() > counted || missing) {
             // A loss after the last event still has to stand in the trace.
             self.open_packet(self.end)?;
         }
@@ -354,7 +365,8 @@ impl StreamWriter {
         }
         Ok(StreamTotals {
             events: self.events,
-            discarded: self.discarded,
+            discarded: self.lost(),
+            refused: self.refused,
             packets: self.written.len() as u64,
             size_bytes: self.storage.size_bytes(),
         })
@@ -382,12 +394,13 @@ impl StreamWriter {
     }
 
     fn open_packet(&mut self, time: u64) -> Result<()> {
-        if self.written.is_empty() && self.discarded > 0 {
+        if self.written.is_empty() && self.lost() > 0 {
             // Readers take the first packet's count as the origin: give them one that says zero.
             let discarded = std::mem::take(&mut self.discarded);
+            let refused = std::mem::take(&mut self.refused);
             self.start_packet(time)?;
             self.close_packet()?;
-            self.discarded = discarded;
+            (self.discarded, self.refused) = (discarded, refused);
         }
         self.start_packet(time)
     }
@@ -440,7 +453,7 @@ impl StreamWriter {
             content_bits: self.packet.len_bits(),
             begin: self.begin,
             end: self.end,
-            discarded: self.discarded,
+            discarded: self.lost(),
             stream_id: self.start.stream_id,
             instance_id: self.start.instance_id,
             sequence: self.sequence,
@@ -449,6 +462,10 @@ impl StreamWriter {
 
     fn close_packet(&mut self) -> Result<()> {
         if self.packet.bytes.is_empty() {
+            return Ok(());
+        }
+        if self.is_refused() {
+            self.refuse();
             return Ok(());
         }
         let mut facts = self.seal();
@@ -462,10 +479,13 @@ impl StreamWriter {
             self.packet.bytes.zero_up_to(padded);
         }
         let written = self.storage.append(&self.packet.bytes, self.may_wait);
-        written.map_err(|cause| write_error(&self.start.path, cause))?;
+        if let Err(cause) = written {
+            return self.not_written(cause);
+        }
         self.packet.clear();
         self.written.push(facts);
         self.sequence += 1;
+        self.tell();
         Ok(())
     }
 

@@ -174,9 +174,15 @@ impl Process {
                 *total += lost;
             }
             // Each of them, whatever became of the others.
-            let size_bytes = lane.finish(end);
-            self.size_bytes += size_bytes.as_ref().map_or(0, |bytes| *bytes);
-            all = all.and(size_bytes.map(|_| ()));
+            let (size_bytes, refused) = match lane.finish(end) {
+                Ok(totals) => totals,
+                Err(error) => {
+                    all = all.and(Err(error));
+                    continue;
+                }
+            };
+            self.size_bytes += size_bytes;
+            self.refused += refused;
         }
         let of_map = self.map.finish(end);
         self.size_bytes += of_map.as_ref().map_or(0, |bytes| *bytes);
@@ -219,7 +225,8 @@ impl Process {
         let process = UserProcess {
             pid: self.file.layout().pid,
             name: self.file.layout().name.clone(),
-            events: self.written.events,
+            events: self.written.events.saturating_sub(self.refused),
+            refused: self.refused,
             losses,
             malformed: self.written.malformed,
             unregistered: self.file.unregistered().unwrap_or_default(),

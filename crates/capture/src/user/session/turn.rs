@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ctf::writer::Outlet;
 use event::{Error, ErrorKind, Result};
 
 use super::{PARTS, Session, UserRecorder, UserSummary};
@@ -17,6 +18,7 @@ use crate::user::place::{Place, Read};
 pub(crate) struct UserTurn {
     pub root: PathBuf,
     pub trace_name: String,
+    pub outlet: Option<Arc<dyn Outlet>>,
     pub wall_offset_ns: i64,
     pub progress: (Arc<Progress>, Source),
 }
@@ -101,6 +103,7 @@ impl Session {
         }
         self.shared.folder = turn.root.join(PARTS);
         self.shared.trace_name = turn.trace_name;
+        self.shared.outlet = turn.outlet;
         self.shared.wall_offset_ns = turn.wall_offset_ns;
         self.shared.wanted.begin_ns = clock::monotonic().as_ns().max(0) as u64;
         self.shared.folders = Folders::default();

@@ -30,6 +30,8 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
         probes: options.probes,
         memory_maps: options.maps,
         own_calls: options.own_calls,
+        to: options.to,
+        is_enough: signals::is_asked_again,
         buffer_bytes_per_cpu: bytes,
         stop: signals::take_over()?,
         ..RecordConfig::new(options.output)

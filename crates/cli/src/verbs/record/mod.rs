@@ -5,6 +5,7 @@ mod config;
 mod list;
 mod sessions;
 mod start;
+mod streamed;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,11 +13,12 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use capture::capabilities;
-use capture::session;
+use capture::session::{self, StreamStatus};
 use capture::{CallsSummary, RecordConfig, RecordSummary, Unfinished, UserSummary};
 use diagnosis::{LateActivation, Query, SleepsInside, Until, diagnose};
 use event::{Error, Result, TaskPattern, Tid};
 use host::capabilities::Verb;
+use relay::Delivered;
 use report::judged_text;
 use trace::Trace;
 
@@ -72,11 +74,18 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         })?;
         return Ok(Outcome::Fine);
     }
-    config.begun = |config| eprintln!("recording {}", until(config));
+    config.begun = |config| {
+        let to = config.to.as_ref();
+        let to = to.map_or(String::new(), |to| format!(" to {}", to.address()));
+        eprintln!("recording{to} {}", until(config));
+    };
     let mut members = members_of(&whom, true)?;
     let summary = with_progress(config.command.is_none(), || {
         capture::record(&config, &capabilities, &capture::own_command_line())
     })?;
+    if let Some(delivered) = &summary.delivered {
+        return streamed_ending(&summary, delivered, &config);
+    }
     if signals::request() == Request::Discard {
         let removed = std::fs::remove_dir_all(&summary.path);
         removed.map_err(|error| Error::io("cannot discard the recording", error))?;
@@ -192,10 +201,15 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
     if let Some(status) = summary.command_status.filter(|status| !status.success()) {
         let _ = writeln!(text, "the command failed: {status}");
     }
-    if summary.lost() > 0 {
+    let of_rings = summary.cpus.iter().map(|cpu| cpu.statistics.lost());
+    if of_rings.sum::<u64>() + summary.calls.lost > 0 && summary.delivered.is_none() {
         let (buffer_bytes, cpus) = (config.buffer_bytes_per_cpu as u64, summary.cpus.len());
         let advice = room::of_kernel(buffer_bytes, cpus, room::memory_bytes());
         let _ = writeln!(text, "{advice}");
+    }
+    if summary.delivered.is_some() {
+        // Nothing is here that could be looked at.
+        return text;
     }
     if summary.cpus.is_empty() {
         let _ = writeln!(text, "next:  rtscope cat {path}");
@@ -217,6 +231,24 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
     }
     let _ = writeln!(text, "next:  rtscope diagnose {path}");
     text
+}
+
+/// The end of a recording that another host has.
+fn streamed_ending(
+    summary: &RecordSummary,
+    delivered: &Delivered,
+    config: &RecordConfig,
+) -> Result<Outcome> {
+    let stream = StreamStatus::ended(delivered);
+    let text = ending(summary, config, None) + &streamed::text(&stream, "");
+    std::io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(stdout_error)?;
+    match stream.rest.is_empty() {
+        true => Ok(Outcome::Fine),
+        false => Ok(Outcome::Inconclusive),
+    }
 }
 
 /// What was left out of system calls, and what recording them cost, where the kernel counts that.

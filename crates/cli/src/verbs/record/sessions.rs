@@ -9,6 +9,7 @@ use capture::session::{
 use event::{Error, ErrorKind, Result};
 use serde::Serialize;
 
+use super::streamed;
 use crate::exit::{Outcome, print};
 use crate::flags::{SessionList, SessionOf};
 
@@ -199,6 +200,7 @@ fn dead_status(dead: &DeadSession) -> SessionStatus {
         cpus: Vec::new(),
         system_calls: None,
         user: None,
+        stream: None,
         events: 0,
         lost: 0,
         writing: dead.unfinished.first().map(|left| left.path.clone()),
@@ -267,6 +269,9 @@ pub(super) fn text(status: &SessionStatus) -> String {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let megabytes = status.writing_bytes as f64 / 1e6;
         let _ = writeln!(text, "  writing:  {name}, {megabytes:.1} MB");
+    }
+    if let Some(stream) = &status.stream {
+        text.push_str(&streamed::text(stream, "  "));
     }
     archives(&mut text, status);
     if let Some(error) = &status.error {

@@ -25,7 +25,8 @@ impl StreamWriter {
             }
             self.packet.clear();
             let last = self.written.last();
-            (self.end, self.discarded) = last.map_or((0, 0), |last| (last.end, last.discarded));
+            let (end, lost) = last.map_or((0, 0), |last| (last.end, last.discarded));
+            (self.end, self.discarded) = (end, lost.saturating_sub(self.refused));
         }
         Ok(())
     }
@@ -55,7 +56,8 @@ impl StreamWriter {
         // It may have been filled up to the end of a block.
         self.packet.truncate(last.content_bits);
         (self.begin, self.end) = (last.begin, last.end);
-        (self.discarded, self.sequence) = (last.discarded, last.sequence);
+        self.discarded = last.discarded.saturating_sub(self.refused);
+        self.sequence = last.sequence;
         self.events_begin = 0;
         Ok(true)
     }

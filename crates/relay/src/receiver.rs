@@ -1,0 +1,328 @@
+//! The receiver: a thread for each connection, and what is told of them.
+
+use std::io::{ErrorKind as Io, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant as StdInstant};
+
+use event::{Error, ErrorKind, Result};
+
+use crate::auth::Token;
+use crate::peer::Peer;
+use crate::store::{AWAY_MAX, Store};
+
+/// No more connections at a time.
+const CONNECTIONS_MAX: usize = 64;
+/// So long a stranger may take to show that it has the token.
+const GREETING_MAX: Duration = Duration::from_secs(10);
+/// A sender says something every second; one that is silent for so long is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+/// No frame takes longer, and no answer.
+const FRAME_MAX: Duration = Duration::from_secs(30);
+/// Between two looks at the clock, and at whether to end.
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
+/// Between two looks for new connections.
+const ACCEPT_PERIOD: Duration = Duration::from_millis(50);
+const READ_BYTES: usize = 256 << 10;
+/// More refusals in a minute are counted, and not told one by one.
+const REFUSALS_MAX: u64 = 20;
+
+/// What happens at a receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A host that has the token connected.
+    Joined {
+        /// Its name.
+        host: String,
+    },
+    /// A trace ended.
+    Ended {
+        /// Where it is.
+        path: PathBuf,
+        /// Whether all of it is there.
+        is_whole: bool,
+        /// As its recorder counted.
+        events: u64,
+        /// The same of those that were lost.
+        lost: u64,
+        /// That came on the last connection.
+        bytes: u64,
+    },
+    /// A trace whose sender did not come back.
+    Left {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A connection was refused, or ended by us.
+    Refused {
+        /// Who it was.
+        from: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What came in altogether.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Traces that are whole.
+    pub whole: u64,
+    /// Traces of which something is missing at the end.
+    pub cut: u64,
+    /// Events, as recorders counted.
+    pub events: u64,
+    /// The same of those that were lost.
+    pub lost: u64,
+    /// Connections that were refused, or ended by us.
+    pub refused: u64,
+}
+
+/// Who listens for senders.
+#[derive(Debug)]
+pub struct Receiver {
+    listener: TcpListener,
+    address: SocketAddr,
+    store: Arc<Store>,
+    token: Token,
+}
+
+impl Receiver {
+    /// Listens at `listen`; traces come in below `root`.
+    ///
+    /// # Errors
+    /// When that is no address, it is taken, or the folder cannot be made.
+    pub fn bind(listen: &str, root: &Path, token: Token) -> Result<Receiver> {
+        let failed = |cause| {
+            Error::io(format!("cannot listen at {listen}"), cause)
+                .fix("name another by --listen ADDR:PORT")
+        };
+        let addresses: Vec<SocketAddr> = listen.to_socket_addrs().map_err(failed)?.collect();
+        let listener = TcpListener::bind(&addresses[..]).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Receiver {
+            address: listener.local_addr().map_err(failed)?,
+            listener,
+            store: Arc::new(Store::open(root)?),
+            token,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes what senders send until `stop` is raised; `tell` is told what happens.
+    ///
+    /// # Errors
+    /// When nobody can be heard any more.
+    pub fn run(&self, stop: &AtomicBool, tell: &(dyn Fn(&Told) + Sync)) -> Result<Received> {
+        let desk = Desk {
+            tell,
+            received: Mutex::default(),
+        };
+        let count = AtomicUsize::new(0);
+        let ran = std::thread::scope(|scope| {
+            while !stop.load(Ordering::Acquire) {
+                self.settle(AWAY_MAX, &desk);
+                let (stream, from) = match self.listener.accept() {
+                    Ok(accepted) => accepted,
+                    Err(cause) if is_passing(&cause) => {
+                        std::thread::sleep(ACCEPT_PERIOD);
+                        continue;
+                    }
+                    Err(cause) => {
+                        return Err(Error::io("cannot take connections any more", cause));
+                    }
+                };
+                if count.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
+                    count.fetch_sub(1, Ordering::AcqRel);
+                    desk.tell(Told::Refused {
+                        from: from.to_string(),
+                        why: format!("{CONNECTIONS_MAX} are connected"),
+                    });
+                    continue;
+                }
+                let (count, desk) = (&count, &desk);
+                scope.spawn(move || {
+                    if let Err(error) = self.talk(stream, stop, desk) {
+                        let from = from.to_string();
+                        let why = error.to_string();
+                        desk.tell(Told::Refused { from, why });
+                    }
+                    count.fetch_sub(1, Ordering::AcqRel);
+                });
+            }
+            Ok(())
+        });
+        self.settle(Duration::ZERO, &desk);
+        let received = *lock(&desk.received);
+        ran.map(|()| received.0)
+    }
+
+    fn settle(&self, away_min: Duration, desk: &Desk<'_>) {
+        for path in self.store.settle(away_min) {
+            desk.tell(Told::Left { path });
+        }
+    }
+
+    /// One conversation.
+    fn talk(&self, mut stream: TcpStream, stop: &AtomicBool, desk: &Desk<'_>) -> Result<()> {
+        let failed = |cause| Error::io("cannot talk to a sender", cause);
+        stream.set_nonblocking(false).map_err(failed)?;
+        stream.set_read_timeout(Some(LOOK_PERIOD)).map_err(failed)?;
+        stream.set_write_timeout(Some(FRAME_MAX)).map_err(failed)?;
+        // Who acknowledges late is waited for; nothing else depends on it.
+        let _ = stream.set_nodelay(true);
+        let mut out = Vec::new();
+        let mut peer = Peer::new(Arc::clone(&self.store), self.token.clone(), &mut out)?;
+        let other = stream.try_clone().map_err(failed)?;
+        let hang_up = || -> Box<dyn FnOnce() + Send> {
+            let other = other.try_clone();
+            Box::new(move || {
+                let _ = other.map(|other| other.shutdown(std::net::Shutdown::Both));
+            })
+        };
+        let mut buffer = vec![0; READ_BYTES];
+        let mut clock = Clock::new();
+        while !stop.load(Ordering::Acquire) {
+            // Who goes away needs no answer.
+            if stream.write_all(&out).is_err() {
+                return Ok(());
+            }
+            out.clear();
+            let read = match stream.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(read) => read,
+                Err(cause) if is_passing(&cause) => 0,
+                Err(_) => return Ok(()),
+            };
+            let taken = peer.take(&buffer[..read], &mut out, &hang_up);
+            desk.tell_all(peer.take_told());
+            if let Err(refusal) = taken {
+                let _ = stream.write_all(&out);
+                return Err(Error::new(ErrorKind::InvalidInput, refusal.text));
+            }
+            clock.look(&peer, read)?;
+        }
+        Ok(())
+    }
+}
+
+/// How long a sender takes.
+struct Clock {
+    begin: StdInstant,
+    heard: StdInstant,
+    /// Since when a frame is under way, and how many came before it.
+    frame: (StdInstant, u64),
+}
+
+impl Clock {
+    fn new() -> Clock {
+        let now = StdInstant::now();
+        Clock {
+            begin: now,
+            heard: now,
+            frame: (now, 0),
+        }
+    }
+
+    /// Whether it takes too long.
+    fn look(&mut self, peer: &Peer, read: usize) -> Result<()> {
+        let now = StdInstant::now();
+        if read > 0 {
+            self.heard = now;
+        }
+        if peer.frames() != self.frame.1 || !peer.is_within() {
+            self.frame = (now, peer.frames());
+        }
+        let slow = |what: &str| Err(Error::new(ErrorKind::InvalidInput, what));
+        if !peer.is_known() && now - self.begin > GREETING_MAX {
+            return slow("did not greet in time");
+        }
+        if now - self.heard > SILENCE_MAX {
+            return slow("was silent for too long");
+        }
+        if now - self.frame.0 > FRAME_MAX {
+            return slow("is too slow");
+        }
+        Ok(())
+    }
+}
+
+/// Where it is told what happens.
+struct Desk<'t> {
+    tell: &'t (dyn Fn(&Told) + Sync),
+    received: Mutex<(Received, Minute)>,
+}
+
+/// Refusals of a minute.
+#[derive(Clone, Copy, Debug, Default)]
+struct Minute {
+    begin: Option<StdInstant>,
+    refused: u64,
+}
+
+impl Desk<'_> {
+    fn tell_all(&self, all: Vec<Told>) {
+        all.into_iter().for_each(|told| self.tell(told));
+    }
+
+    fn tell(&self, told: Told) {
+        let mut locked = lock(&self.received);
+        let (received, minute) = &mut *locked;
+        let mut is_told = true;
+        match &told {
+            Told::Joined { .. } => (),
+            Told::Ended {
+                is_whole,
+                events,
+                lost,
+                ..
+            } => {
+                *(if *is_whole {
+                    &mut received.whole
+                } else {
+                    &mut received.cut
+                }) += 1;
+                received.events = received.events.saturating_add(*events);
+                received.lost = received.lost.saturating_add(*lost);
+            }
+            Told::Left { .. } => received.cut += 1,
+            Told::Refused { .. } => {
+                received.refused += 1;
+                let is_over = minute
+                    .begin
+                    .is_none_or(|begin| begin.elapsed() > Duration::from_secs(60));
+                if is_over {
+                    *minute = Minute {
+                        begin: Some(StdInstant::now()),
+                        refused: 0,
+                    };
+                }
+                minute.refused += 1;
+                is_told = minute.refused <= REFUSALS_MAX;
+            }
+        }
+        if is_told {
+            (self.tell)(&told);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the next try may succeed.
+pub(crate) fn is_passing(cause: &std::io::Error) -> bool {
+    // What is wrong with one connection, or with our descriptors for now, ends no listener.
+    let is_scarce = matches!(cause.raw_os_error(), Some(23 | 24));
+    is_scarce
+        || matches!(
+            cause.kind(),
+            Io::WouldBlock | Io::TimedOut | Io::Interrupted | Io::ConnectionAborted
+        )
+}
