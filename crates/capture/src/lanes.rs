@@ -11,7 +11,7 @@ use ftrace::{CpuStatistics, Instance, PagePipe};
 
 use crate::clock;
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals};
-use crate::progress::{FLUSH_PERIOD, POLL_PERIOD, Progress, Source};
+use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::turn::{Ended, Turns};
 
 /// What became of one CPU's events.
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
                 }
             }
             self.end_turn(is_empty, begin_at)?;
-            if is_empty && self.flushed.elapsed() >= FLUSH_PERIOD {
+            if is_empty && self.flushed.elapsed() >= self.progress.0.flush_period() {
                 self.flushed = StdInstant::now();
                 for lane in &mut self.lanes {
                     lane.converter.flush()?;

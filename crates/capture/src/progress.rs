@@ -14,7 +14,9 @@ use event::{Duration, Error, ErrorKind, Instant, Result};
 /// The file below the root of a trace; eight bytes, little-endian, nanoseconds.
 const FILE: &str = ".written-until";
 /// How often what was recorded is brought to the disk.
-pub(crate) const FLUSH_PERIOD: StdDuration = StdDuration::from_millis(500);
+const FLUSH_PERIOD: StdDuration = StdDuration::from_millis(500);
+/// The same where it then goes to another host, which takes its time too.
+const FLUSH_PERIOD_STREAMED: StdDuration = StdDuration::from_millis(250);
 /// How often the rings are emptied, and whether the end has come is asked.
 pub(crate) const POLL_PERIOD: StdDuration = StdDuration::from_millis(20);
 /// So long a writer may stand still between reading its clock and making its record exist.
@@ -25,6 +27,8 @@ const STANDSTILL: Duration = Duration::from_ns(100_000_000);
 pub(crate) struct Progress {
     path: PathBuf,
     file: File,
+    /// How often it is brought to the disk.
+    flush_period: StdDuration,
     /// Whether it is decided what becomes of the mark.
     is_settled: AtomicBool,
     /// Each source's instant, and the last that was said.
@@ -36,16 +40,25 @@ pub(crate) struct Progress {
 pub(crate) struct Source(usize);
 
 impl Progress {
-    /// Of the trace that is written below `root`.
-    pub fn create(root: &Path) -> Result<Progress> {
+    /// Of the trace that is written below `root`, and goes to another host when it is streamed.
+    pub fn create(root: &Path, is_streamed: bool) -> Result<Progress> {
         let path = root.join(FILE);
         let file = File::create(&path).map_err(|cause| write_error(&path, cause))?;
         Ok(Progress {
             path,
             file,
+            flush_period: match is_streamed {
+                true => FLUSH_PERIOD_STREAMED,
+                false => FLUSH_PERIOD,
+            },
             is_settled: AtomicBool::new(false),
             reached: Mutex::new((Vec::new(), Instant::MIN)),
         })
+    }
+
+    /// How often what was recorded is brought to the disk.
+    pub fn flush_period(&self) -> StdDuration {
+        self.flush_period
     }
 
     /// Another source, which has reached nothing: until it does, nobody has.
@@ -215,7 +228,7 @@ mod tests {
         let check = |expect: Instant| assert_eq!(live.written_until(), expect);
         let at = |ns| Instant::from_ns(ns) + STANDSTILL;
         {
-            let progress = Progress::create(&staged).expect("a file");
+            let progress = Progress::create(&staged, false).expect("a file");
             let (one, other) = (progress.source(), progress.source());
             progress.reached(one, at(10)).expect("written");
             check(Instant::MIN);

@@ -58,7 +58,7 @@ pub fn record(
     let route = delivery.as_ref().map(|to| to.route(staged.path(), &there));
     let route = route.transpose()?;
     let outlet = route.as_ref().map(Route::outlet);
-    let progress = Arc::new(Progress::create(staged.path())?);
+    let progress = Arc::new(Progress::create(staged.path(), route.is_some())?);
     let kernel_source = config.kernel.then(|| progress.source());
     let failed = Arc::new(AtomicBool::new(false));
     let target = UserTarget {

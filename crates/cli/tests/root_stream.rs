@@ -26,7 +26,9 @@ impl Hosts {
         let [a, b] = &hosts.names;
         let is_done = ip(&["netns", "add", a])
             && ip(&["netns", "add", b])
-            && ip(&["-n", a, "link", "add", "wire", "type", "veth", "peer", "wire", "netns", b])
+            && ip(&[
+                "-n", a, "link", "add", "wire", "type", "veth", "peer", "wire", "netns", b,
+            ])
             && ip(&["-n", a, "address", "add", "10.99.0.1/24", "dev", "wire"])
             && ip(&["-n", b, "address", "add", "10.99.0.2/24", "dev", "wire"])
             && ip(&["-n", b, "link", "set", "wire", "up"])
@@ -64,7 +66,10 @@ impl Drop for Hosts {
 }
 
 fn ip(words: &[&str]) -> bool {
-    let ran = Command::new("ip").args(words).stderr(Stdio::null()).status();
+    let ran = Command::new("ip")
+        .args(words)
+        .stderr(Stdio::null())
+        .status();
     ran.is_ok_and(|status| status.success())
 }
 
@@ -77,7 +82,9 @@ struct Receiver {
 impl Receiver {
     fn start(hosts: &Hosts, folder: &Path, token: &Path) -> Receiver {
         let mut receive = Command::new(RTSCOPE);
-        receive.args(["receive", "--listen", "10.99.0.2:7423", "-o"]).arg(folder);
+        receive
+            .args(["receive", "--listen", "10.99.0.2:7423", "-o"])
+            .arg(folder);
         receive.arg("--token-file").arg(token);
         let mut receive = hosts.on(1, &receive);
         let mut child = receive
@@ -143,15 +150,26 @@ fn a_session_arrives_whole_over_a_link_that_is_cut_and_a_receiver_that_is_killed
     let (folder, token) = (night.scene.beside("received"), night.scene.beside("token"));
     let mut receiver = Receiver::start(&hosts, &folder, &token);
     let other = night.scene.beside("other-token");
-    run(Command::new("sh").arg("-c").arg("umask 077; echo 0123456789abcdef0123 >\"$0\"").arg(&other));
+    run(Command::new("sh")
+        .arg("-c")
+        .arg("umask 077; echo 0123456789abcdef0123 >\"$0\"")
+        .arg(&other));
     let start = |token: &Path| {
-        let mut start = night.command(&["start", "night", "--events", "sched", "--to", "10.99.0.2"]);
-        start.arg("--token-file").arg(token).arg("-o").arg(night.output());
+        let mut start =
+            night.command(&["start", "night", "--events", "sched", "--to", "10.99.0.2"]);
+        start
+            .arg("--token-file")
+            .arg(token)
+            .arg("-o")
+            .arg(night.output());
         hosts.on(0, &start).output().expect("it starts")
     };
     let refused = start(&other);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && said.contains("the token is another"), "{said}");
+    assert!(
+        !refused.status.success() && said.contains("the token is another"),
+        "{said}"
+    );
     receiver.await_word("the token is another");
     let started = start(&token);
     assert!(started.status.success(), "{started:?}");
@@ -176,12 +194,25 @@ fn a_session_arrives_whole_over_a_link_that_is_cut_and_a_receiver_that_is_killed
     let stop = hosts.on(0, &night.command(&["stop", "night"])).output();
     let stop = stop.expect("it stops");
     let said = String::from_utf8_lossy(&stop.stdout).into_owned();
-    assert!(stop.status.success() && said.contains("streamed:"), "{said}");
+    assert!(
+        stop.status.success() && said.contains("streamed:"),
+        "{said}"
+    );
     let line = receiver.await_word(" events, ");
-    let told = said.lines().find(|line| line.contains("events: ")).expect("a line");
-    let counts = told.split("events:").nth(1).expect("numbers").replace(" lost", "");
+    let told = said
+        .lines()
+        .find(|line| line.contains("events: "))
+        .expect("a line");
+    let counts = told
+        .split("events:")
+        .nth(1)
+        .expect("numbers")
+        .replace(" lost", "");
     let (events, lost) = counts.trim().split_once(", ").expect("two numbers");
-    assert!(line.contains(&format!("{events} events, {lost} lost")), "{line}\n{said}");
+    assert!(
+        line.contains(&format!("{events} events, {lost} lost")),
+        "{line}\n{said}"
+    );
     let path = incoming(&folder).expect("a trace");
     let text = run(Command::new(RTSCOPE)
         .args(["cat", "--filter", "$name == \"sched_process_fork\""])
@@ -190,6 +221,9 @@ fn a_session_arrives_whole_over_a_link_that_is_cut_and_a_receiver_that_is_killed
         let count = text.matches(&format!("child_tid = {child},")).count();
         assert_eq!(count, 1, "{child} once: {text}");
     }
-    assert!(!night.output().join("kernel").exists(), "nothing stays here");
+    assert!(
+        !night.output().join("kernel").exists(),
+        "nothing stays here"
+    );
     read_by_babeltrace2(&path);
 }

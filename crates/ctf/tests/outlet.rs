@@ -19,7 +19,8 @@ struct Room {
 impl Outlet for Room {
     fn takes(&self, _size_bytes: u64, events: u64) -> bool {
         let is_taken = events == 0 || self.taken >> self.asked.load(Ordering::Relaxed) & 1 == 1;
-        self.asked.fetch_add(u64::from(events > 0), Ordering::Relaxed);
+        self.asked
+            .fetch_add(u64::from(events > 0), Ordering::Relaxed);
         is_taken
     }
 

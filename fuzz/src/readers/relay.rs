@@ -39,13 +39,25 @@ fn seeds(_: &mut Random) -> Vec<Vec<u8>> {
     let long = |number: u64| number.to_le_bytes();
     let begin = || b"rtscope\x01".to_vec();
     let archive = frame(5, &[&number(1), &text("trace")]);
-    let stream = frame(7, &[&number(0), &number(1), &[0], &text("kernel/channel0_0")]);
+    let stream = frame(
+        7,
+        &[&number(0), &number(1), &[0], &text("kernel/channel0_0")],
+    );
     let data = |file, offset| frame(9, &[&number(file), &long(offset), &[7; 40]]);
     let whole = frame(7, &[&number(1), &number(1), &[1], &text("kernel/metadata")]);
     let put = frame(10, &[&number(1), &long(40)]);
     let until = frame(12, &[&number(1), &long(99)]);
     let finish = frame(13, &[&number(1), &[1], &long(2), &long(3)]);
-    let all = [&archive, &stream, &data(0, 0), &data(0, 40), &whole, &data(1, 0), &put, &until];
+    let all = [
+        &archive,
+        &stream,
+        &data(0, 0),
+        &data(0, 40),
+        &whole,
+        &data(1, 0),
+        &put,
+        &until,
+    ];
     let all: Vec<u8> = all.into_iter().flatten().copied().collect();
     let hello = frame(2, &[&[1, 0], &[0; 64], &text("host")]);
     vec![

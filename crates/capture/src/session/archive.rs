@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctf::writer::{EnvValue, Outlet, StagedDir, StreamWriter};
-use event::{Cpu, EventClass, Instant, Result};
+use event::{Cpu, EventClass, Instant, Result, TimeRange};
 use host::capabilities::Capabilities;
 use relay::{Delivery, End, Route};
+use trace::{Item, Trace};
 
 use super::SessionName;
+use super::book::stream_bytes;
 use super::status::ArchiveFacts;
 use crate::functions::{self, SharedFunctions, Version};
 use crate::kernel_ctf::{KernelClasses, ThreadGroups};
@@ -98,6 +100,30 @@ impl There {
     }
 }
 
+/// What a trace holds whose writers failed: what they counted may not have reached the disk.
+fn counted(root: &Path) -> ArchiveFacts {
+    let mut facts = ArchiveFacts {
+        size_bytes: stream_bytes(root),
+        ..ArchiveFacts::default()
+    };
+    let Ok(trace) = Trace::open(root) else {
+        return facts;
+    };
+    let end = trace.range().map(|range| trace.wall_ns(range.end));
+    facts.end_wall_ns = end.unwrap_or_default();
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    // Counting cannot fail.
+    let _ = cursor.each(|item| {
+        match item {
+            Item::Event(_) => facts.events += 1,
+            Item::Lost(lost) => facts.lost += lost.count.unwrap_or(0),
+            Item::Damage(_) => (),
+        }
+        Ok(())
+    });
+    facts
+}
+
 /// What the streams of an archive got.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Got {
@@ -121,7 +147,7 @@ impl Archive {
         let there = to.map(|(to, session)| There::new(to, session, staged.path(), &path));
         let there = there.transpose()?;
         let begin = clock::monotonic();
-        let progress = Arc::new(Progress::create(staged.path())?);
+        let progress = Arc::new(Progress::create(staged.path(), there.is_some())?);
         Ok(Archive {
             path,
             source: progress.source(),
@@ -239,21 +265,31 @@ impl Archive {
         }
     }
 
+    /// Whether somebody took its folder away.
+    pub fn is_gone(&self) -> bool {
+        !self.staged.path().is_dir()
+    }
+
     /// Leaves it as it is, marked as one whose recorder could not finish it; none when nothing is
     /// in it.
-    pub fn leave(self) -> Result<Option<PathBuf>> {
+    pub fn leave(self) -> Result<Option<ArchiveFacts>> {
         if !holds_packets(self.staged.path()) {
             return Ok(None);
         }
         self.progress.stay();
-        match self.there {
+        let counted = counted(self.staged.path());
+        let (events, lost) = (counted.events, counted.lost);
+        let path = match self.there {
             Some(there) => {
-                // How many there are, nobody has counted.
-                let (events, lost) = (0, 0);
                 there.route.end(End::Cut { events, lost }, self.staged);
-                Ok(Some(there.path))
+                there.path
             }
-            None => self.staged.commit().map(Some),
-        }
+            None => self.staged.commit()?,
+        };
+        Ok(Some(ArchiveFacts {
+            path,
+            begin_wall_ns: self.begin_wall_ns,
+            ..counted
+        }))
     }
 }

@@ -245,10 +245,18 @@ impl<'c> Desk<'c> {
             lost: figures.lost,
             writing: figures.writing.clone(),
             writing_bytes: figures.writing_bytes,
-            archives: self.book.archives.clone(),
+            archives: self.archives(),
             removed: self.book.removed,
             error: self.error.clone(),
         }
+    }
+
+    /// Archives that nobody took away; those on another host are not looked for.
+    fn archives(&self) -> Vec<ArchiveFacts> {
+        let is_there =
+            |facts: &&ArchiveFacts| self.config.record.to.is_some() || facts.path.is_dir();
+        let all = self.book.archives.iter();
+        all.filter(is_there).cloned().collect()
     }
 
     /// What could not go on says so until somebody stops it.
@@ -256,8 +264,11 @@ impl<'c> Desk<'c> {
         if !self.stoppers.is_empty() {
             return;
         }
-        let stop = &self.config.record.stop;
         self.figures.writing = None;
+        if !self.config.flight {
+            self.take_from_book();
+        }
+        let stop = &self.config.record.stop;
         while !stop.load(Ordering::Acquire) {
             match self.asked.recv_timeout(TICK) {
                 Ok(asked) if asked.request == Request::Stop => {
@@ -282,13 +293,17 @@ impl<'c> Desk<'c> {
         }
     }
 
+    /// What its archives hold is what counts, once it has ended.
+    fn take_from_book(&mut self) {
+        self.figures.events = self.book.events;
+        self.figures.lost = self.book.lost;
+    }
+
     /// Tells all who wait that it has ended.
     pub fn answer_all(&mut self, state: SessionState) {
         self.figures.writing = None;
-        // The last archive of one that failed is in no book: what was seen last is all there is.
-        if state != SessionState::Failed {
-            self.figures.events = self.book.events;
-            self.figures.lost = self.book.lost;
+        if !self.config.flight || state != SessionState::Failed {
+            self.take_from_book();
         }
         let status = self.status(state);
         let late = self.asked.try_iter().map(|asked| {

@@ -84,7 +84,15 @@ pub(super) fn run(desk: &mut Desk<'_>, capabilities: &Capabilities) -> Result<()
             let ended = archive.finish(clock::monotonic(), got)?;
             ended.map_or(Ok(()), |facts| desk.book.add(facts))
         }
-        Err(error) => Err(kept_until(archive.leave(), error)),
+        Err(error) => {
+            let is_gone = archive.is_gone();
+            let left = archive.leave();
+            if let Ok(Some(facts)) = &left {
+                // The first error is the one to be told.
+                let _ = desk.book.add(facts.clone());
+            }
+            Err(kept_until(left, is_gone, error))
+        }
     }
 }
 
@@ -93,13 +101,14 @@ fn add_user(got: &mut Got, user: &UserSummary) {
 }
 
 /// An error that ended a session, with what was kept.
-fn kept_until(left: Result<Option<std::path::PathBuf>>, error: Error) -> Error {
+fn kept_until(left: Result<Option<ArchiveFacts>>, is_gone: bool, error: Error) -> Error {
     let cause = match error.value_found() {
         Some(found) => format!("{}: {found}", error.what()),
         None => error.what().to_owned(),
     };
     let kept = match left {
-        Ok(Some(path)) => format!("what came before is in {}", path.display()),
+        Ok(Some(facts)) => format!("what came before is in {}", facts.path.display()),
+        Ok(None) if is_gone => "its last archive is gone".to_owned(),
         Ok(None) => "its last archive was empty".to_owned(),
         Err(error) => error.to_string(),
     };
@@ -200,6 +209,7 @@ impl<'a> Kernel<'a> {
                 rotated: StdInstant::now(),
                 sized: StdInstant::now(),
                 size_bytes: 0,
+                looked: StdInstant::now(),
             };
             let ran = desk.run(&mut session, failed);
             let archive = session.archive;
@@ -227,6 +237,7 @@ impl Begun<'_> {
             rotated: StdInstant::now(),
             sized: StdInstant::now(),
             size_bytes: 0,
+            looked: StdInstant::now(),
         };
         let ran = desk.run(&mut session, self.failed);
         (ran, session.archive, Got::default())
@@ -245,6 +256,8 @@ struct Session<'s, 'k> {
     rotated: StdInstant,
     sized: StdInstant,
     size_bytes: u64,
+    /// When it was looked for last.
+    looked: StdInstant,
 }
 
 impl Engine for Session<'_, '_> {
@@ -316,6 +329,12 @@ impl Engine for Session<'_, '_> {
     }
 
     fn tick(&mut self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+        if self.looked.elapsed() >= SIZE_PERIOD {
+            self.looked = StdInstant::now();
+            if self.archive.is_gone() {
+                return Err(Trouble::Refused(folder_is_gone(desk)));
+            }
+        }
         let every = desk.config.rotate_every;
         let every = every.map(|every| StdDuration::from_nanos(every.as_ns_unsigned()));
         let mut is_due = every.is_some_and(|every| self.rotated.elapsed() >= every);
@@ -342,6 +361,9 @@ impl Session<'_, '_> {
     ) -> Result<Option<ArchiveFacts>, Trouble> {
         // Also when it fails: what cannot be done now is not tried again at once.
         self.rotated = StdInstant::now();
+        if self.archive.is_gone() {
+            return Err(Trouble::Fatal(folder_is_gone(desk)));
+        }
         // All that can be refused comes first: until the readers turn, nothing has changed.
         let mut next = self.begin_next(desk).map_err(Trouble::Refused)?;
         let mut got = Got::default();
@@ -420,6 +442,16 @@ impl Session<'_, '_> {
             }
         }
     }
+}
+
+fn folder_is_gone(desk: &Desk<'_>) -> Error {
+    let what = "the folder that the session writes to was removed";
+    Error::new(ErrorKind::NotFound, what)
+        .found(desk.config.output.display().to_string())
+        .fix(format!(
+            "rtscope record stop {0}, and start it again",
+            desk.config.name
+        ))
 }
 
 fn readers_ended() -> Error {

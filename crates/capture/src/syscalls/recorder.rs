@@ -18,7 +18,7 @@ use super::plan::{CallClasses, CallPlan};
 use super::summary::CallsSummary;
 use super::table;
 use crate::clock;
-use crate::progress::{FLUSH_PERIOD, POLL_PERIOD, Progress, Source};
+use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::turn::{Ended, Turns};
 
 /// The system of tracepoints that have an event for each call.
@@ -313,7 +313,7 @@ impl SyscallRecorder {
                 progress.0.over(progress.1)?;
                 return self.finish();
             }
-            if flushed.elapsed() >= FLUSH_PERIOD {
+            if flushed.elapsed() >= progress.0.flush_period() {
                 flushed = StdInstant::now();
                 for stream in &mut self.streams {
                     stream.stream.gap()?;

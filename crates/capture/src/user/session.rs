@@ -26,7 +26,7 @@ use super::places::{self, SHARED_MEMORY};
 use super::process::{Common, UserProcess};
 use super::room::RingRoom;
 use super::wanted::{self, EventRule};
-use crate::progress::{FLUSH_PERIOD, Progress, Source};
+use crate::progress::{Progress, Source};
 use crate::{clock, housekeeping};
 use turn::Asked;
 pub(crate) use turn::{UserFigures, UserTurn};
@@ -454,7 +454,7 @@ impl Session {
         let Some((progress, source)) = &self.progress else {
             return Ok(());
         };
-        if self.flushed.elapsed() >= FLUSH_PERIOD {
+        if self.flushed.elapsed() >= progress.flush_period() {
             self.flushed = StdInstant::now();
             for place in &mut self.places {
                 place.flush(&mut self.outcome)?;

@@ -228,8 +228,10 @@ fn line(status: &SessionStatus) -> String {
     let fullest = status.cpus.iter().map(|cpu| cpu.fullest_percent);
     let user = status.user.map(|user| user.fullest_percent);
     let fullest = fullest.chain(user).fold(0.0, f64::max);
+    let error = status.error.as_ref();
+    let error = error.map_or(String::new(), |error| format!("; {}", error.what));
     format!(
-        "{}: {}, {} events, {} lost, fullest ring {fullest:.0} %: {}\n",
+        "{}: {}, {} events, {} lost, fullest ring {fullest:.0} %: {}{error}\n",
         status.name,
         doing(status),
         status.events,
