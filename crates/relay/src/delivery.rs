@@ -25,7 +25,7 @@ use crate::route::Route;
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 const GREETING_MAX: Duration = Duration::from_secs(5);
 /// Between two tries.
-const RETRY_PERIOD: Duration = Duration::from_secs(1);
+const RETRY_PERIOD: Duration = Duration::from_millis(400);
 /// Between two looks at the spool, while nobody says anything.
 const LOOK_PERIOD: Duration = Duration::from_millis(40);
 /// How often the receiver is asked whether it is there, and how long it may be silent.
