@@ -12,7 +12,6 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 use ctf::writer::{EnvValue, Outlet, StagedDir};
 use event::{Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use ftrace::{EventName, Instance, Tracefs};
-use relay::{End, Route};
 
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
@@ -24,9 +23,10 @@ use crate::record_config::{RecordConfig, RecordSummary};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::StateDump;
+use crate::stream::Streamed;
 use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
-use crate::{clock, environment, housekeeping, stream};
+use crate::{clock, environment, housekeeping};
 use host::capabilities::Capabilities;
 
 /// More reader threads than this gain nothing.
@@ -51,22 +51,15 @@ pub fn record(
     let offset = clock::wall_offset_ns();
     let name = name_of(&config.output);
     let cpus = housekeeping::cpus(&capabilities.machine, config.cpus.as_deref());
-    let to = config.to.as_ref();
-    let delivery = to.map(|to| stream::start(to, staged.path(), cpus.clone()));
-    let delivery = delivery.transpose()?;
-    let there = stream::name_there(&name);
-    let route = delivery.as_ref().map(|to| to.route(staged.path(), &there));
-    let route = route.transpose()?;
-    let outlet = route.as_ref().map(Route::outlet);
-    let progress = Arc::new(Progress::create(staged.path(), route.is_some())?);
+    let begin_stream = |to| Streamed::start(to, staged.path(), &name, cpus.clone());
+    let streamed = config.to.as_ref().map(begin_stream).transpose()?;
+    let outlet = streamed.as_ref().map(Streamed::outlet);
+    let progress = Arc::new(Progress::create(staged.path(), streamed.is_some())?);
     let kernel_source = config.kernel.then(|| progress.source());
     let failed = Arc::new(AtomicBool::new(false));
     let target = UserTarget {
         failed: Arc::clone(&failed),
-        progress: config
-            .user
-            .is_some()
-            .then(|| (Arc::clone(&progress), progress.source())),
+        progress: of_user(&progress, config),
         root: staged.path().to_owned(),
         trace_name: name.clone(),
         outlet: outlet.clone(),
@@ -75,9 +68,8 @@ pub fn record(
         cpus,
         in_flight: false,
     };
-    let user = config.user.as_ref();
-    let user = user.map(|user| UserRecorder::start(user, target));
-    let user = user.transpose()?;
+    let begin_user = |user| UserRecorder::start(user, target);
+    let user = config.user.as_ref().map(begin_user).transpose()?;
     let recorded = match kernel_source {
         Some(source) => {
             let environment = environment::environment(&name, command_line, capabilities);
@@ -105,32 +97,24 @@ pub fn record(
     if !config.kernel && user.events() + user.lost() == 0 {
         return Err(nothing_recorded(config, &user));
     }
-    let duration = recorded.duration;
     drop(progress);
-    let mut summary = RecordSummary {
-        path: config.output.clone(),
-        duration: Duration::from_ns(duration.as_nanos().min(i64::MAX as u128) as i64),
-        cpus: recorded.cpus,
-        calls: recorded.calls,
-        dump_events: recorded.dump_events,
-        absent: recorded.absent,
-        left_out: recorded.left_out,
-        command_status: recorded.command_status,
-        user,
-        delivered: None,
-    };
-    match (delivery, route) {
-        (Some(delivery), Some(route)) => {
-            summary.path = stream::path_there(&delivery, &there).into();
+    let mut summary = recorded.summary(config, user);
+    match streamed {
+        Some(streamed) => {
             let events = summary.events() + summary.user.events();
             let lost = summary.lost() + summary.user.lost();
-            route.end(End::Whole { events, lost }, staged);
-            let delivered = delivery.finish(stream::PATIENCE, config.is_enough);
-            summary.delivered = Some(delivered);
+            let ended = streamed.end(staged, (events, lost), config.is_enough);
+            (summary.path, summary.delivered) = (ended.0, Some(ended.1));
         }
-        _ => summary.path = staged.commit()?,
+        None => summary.path = staged.commit()?,
     }
     Ok(summary)
+}
+
+/// What tells of the progress of applications, when any are recorded.
+fn of_user(progress: &Arc<Progress>, config: &RecordConfig) -> Option<(Arc<Progress>, Source)> {
+    let is_wanted = config.user.is_some();
+    is_wanted.then(|| (Arc::clone(progress), progress.source()))
 }
 
 /// The last part of a path.
@@ -164,6 +148,10 @@ pub fn fly(config: &RecordConfig, capabilities: &Capabilities) -> Result<()> {
 /// Ends a recording whose disk is full: what was written until then gets its final name, when there
 /// is any.
 fn kept_until_full(staged: StagedDir, full: &Error) -> Error {
+    if relay::is_spool(staged.path()) {
+        // What it has of the rest is still worth reading when this fails.
+        let _ = relay::cut_delivered(staged.path());
+    }
     let found = full.value_found().unwrap_or("no space").to_owned();
     let what = full.what();
     let (what, found) = match holds_packets(staged.path()).then(|| staged.commit()) {
@@ -220,6 +208,24 @@ struct Recorded {
     left_out: Vec<String>,
     command_status: Option<ExitStatus>,
     duration: StdDuration,
+}
+
+impl Recorded {
+    fn summary(self, config: &RecordConfig, user: UserSummary) -> RecordSummary {
+        let duration_ns = self.duration.as_nanos().min(i64::MAX as u128) as i64;
+        RecordSummary {
+            path: config.output.clone(),
+            duration: Duration::from_ns(duration_ns),
+            cpus: self.cpus,
+            calls: self.calls,
+            dump_events: self.dump_events,
+            absent: self.absent,
+            left_out: self.left_out,
+            command_status: self.command_status,
+            user,
+            delivered: None,
+        }
+    }
 }
 
 /// Waits for the end while applications alone are recorded.

@@ -1,10 +1,12 @@
 //! Recordings that another host gets while they are written: `--to`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
+use ctf::writer::{Outlet, StagedDir};
 use event::{Cpu, Result};
-use relay::{Delivery, To};
+use relay::{Delivered, Delivery, End, Route, To};
 
 use crate::{clock, housekeeping};
 
@@ -19,12 +21,48 @@ pub(crate) fn start(to: &To, folder: &Path, cpus: Vec<Cpu>) -> Result<Delivery> 
     Delivery::start(to, folder, move || housekeeping::pin(&cpus))
 }
 
-/// How a recording is called over there: names come again, times do not.
-pub(crate) fn name_there(name: &str) -> String {
-    format!("{name}-{}", clock::stamp(clock::wall_ns()))
-}
-
-/// Where an archive of that name is over there, for people.
+/// Where a trace of that name is over there, for people.
 pub(crate) fn path_there(delivery: &Delivery, name: &str) -> String {
     format!("{}/{}/{name}", delivery.address(), relay::host_name())
+}
+
+/// One recording on its way.
+pub(crate) struct Streamed {
+    delivery: Delivery,
+    route: Route,
+    name: String,
+}
+
+impl Streamed {
+    /// The recording below `root`.
+    ///
+    /// # Errors
+    /// As [`start`].
+    pub fn start(to: &To, root: &Path, name: &str, cpus: Vec<Cpu>) -> Result<Streamed> {
+        let delivery = start(to, root, cpus)?;
+        // Names come again, times do not.
+        let name = format!("{name}-{}", clock::stamp(clock::wall_ns()));
+        Ok(Streamed {
+            route: delivery.route(root, &name)?,
+            delivery,
+            name,
+        })
+    }
+
+    /// Who is told of what is written.
+    pub fn outlet(&self) -> Arc<dyn Outlet> {
+        self.route.outlet()
+    }
+
+    /// All of it is written: waits until it is delivered. Gives where it is then.
+    pub fn end(
+        self,
+        staged: StagedDir,
+        (events, lost): (u64, u64),
+        is_enough: fn() -> bool,
+    ) -> (PathBuf, Delivered) {
+        let path = path_there(&self.delivery, &self.name);
+        self.route.end(End::Whole { events, lost }, staged);
+        (path.into(), self.delivery.finish(PATIENCE, is_enough))
+    }
 }

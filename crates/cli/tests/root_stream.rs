@@ -140,6 +140,40 @@ fn read_by_babeltrace2(path: &Path) {
     }
 }
 
+/// Starts the session on the first host.
+fn start(hosts: &Hosts, night: &Night, token: &Path) -> std::process::Output {
+    let words = ["start", "night", "--events", "sched", "--to", "10.99.0.2"];
+    let mut start = night.command(&words);
+    start.arg("--token-file").arg(token);
+    start.arg("-o").arg(night.output());
+    hosts.on(0, &start).output().expect("it starts")
+}
+
+/// A process more; its id.
+fn fork() -> i64 {
+    let mut child = Command::new("true").spawn().expect("a child");
+    child.wait().expect("it ends");
+    i64::from(child.id())
+}
+
+/// The events and losses that the session tells at its end.
+fn counts(said: &str) -> String {
+    let mut lines = said.lines();
+    let line = lines.find_map(|line| line.trim().strip_prefix("events:"));
+    let (events, lost) = line.expect("a line").trim().split_once(", ").expect("two");
+    format!("{events} events, {lost}")
+}
+
+fn each_is_there_once(path: &Path, children: &[i64]) {
+    let text = run(Command::new(RTSCOPE)
+        .args(["cat", "--filter", "$name == \"sched_process_fork\""])
+        .arg(path));
+    for child in children {
+        let count = text.matches(&format!("child_tid = {child},")).count();
+        assert_eq!(count, 1, "{child}: {text}");
+    }
+}
+
 #[test]
 fn a_session_arrives_whole_over_a_link_that_is_cut_and_a_receiver_that_is_killed() {
     let _alone = testkit::privileged();
@@ -150,80 +184,36 @@ fn a_session_arrives_whole_over_a_link_that_is_cut_and_a_receiver_that_is_killed
     let (folder, token) = (night.scene.beside("received"), night.scene.beside("token"));
     let mut receiver = Receiver::start(&hosts, &folder, &token);
     let other = night.scene.beside("other-token");
-    run(Command::new("sh")
-        .arg("-c")
-        .arg("umask 077; echo 0123456789abcdef0123 >\"$0\"")
-        .arg(&other));
-    let start = |token: &Path| {
-        let mut start =
-            night.command(&["start", "night", "--events", "sched", "--to", "10.99.0.2"]);
-        start
-            .arg("--token-file")
-            .arg(token)
-            .arg("-o")
-            .arg(night.output());
-        hosts.on(0, &start).output().expect("it starts")
-    };
-    let refused = start(&other);
+    let script = "umask 077; echo 0123456789abcdef0123 >\"$0\"";
+    run(Command::new("sh").args(["-c", script]).arg(&other));
+    let refused = start(&hosts, &night, &other);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(
-        !refused.status.success() && said.contains("the token is another"),
-        "{said}"
-    );
+    assert!(!refused.status.success(), "{said}");
+    assert!(said.contains("the token is another"), "{said}");
     receiver.await_word("the token is another");
-    let started = start(&token);
+    let started = start(&hosts, &night, &token);
     assert!(started.status.success(), "{started:?}");
-    let mut children = Vec::new();
-    let fork = |children: &mut Vec<i64>| {
-        let mut child = Command::new("true").spawn().expect("a child");
-        children.push(i64::from(child.id()));
-        child.wait().expect("it ends");
-    };
-    fork(&mut children);
+    let mut children = vec![fork()];
     await_received(&folder);
     // Readable as it is, by others too.
-    let path = incoming(&folder).expect("a trace");
-    read_by_babeltrace2(&path);
+    read_by_babeltrace2(&incoming(&folder).expect("a trace"));
     assert!(hosts.link("down"));
-    fork(&mut children);
+    children.push(fork());
     drop(receiver);
     assert!(hosts.link("up"));
     let mut receiver = Receiver::start(&hosts, &folder, &token);
-    fork(&mut children);
+    children.push(fork());
     await_received(&folder);
     let stop = hosts.on(0, &night.command(&["stop", "night"])).output();
     let stop = stop.expect("it stops");
     let said = String::from_utf8_lossy(&stop.stdout).into_owned();
-    assert!(
-        stop.status.success() && said.contains("streamed:"),
-        "{said}"
-    );
+    assert!(stop.status.success(), "{said}");
     let line = receiver.await_word(" events, ");
-    let told = said
-        .lines()
-        .find(|line| line.contains("events: "))
-        .expect("a line");
-    let counts = told
-        .split("events:")
-        .nth(1)
-        .expect("numbers")
-        .replace(" lost", "");
-    let (events, lost) = counts.trim().split_once(", ").expect("two numbers");
-    assert!(
-        line.contains(&format!("{events} events, {lost} lost")),
-        "{line}\n{said}"
-    );
+    assert!(line.contains(&counts(&said)), "{line}\n{said}");
+    assert!(said.contains("streamed:"), "{said}");
     let path = incoming(&folder).expect("a trace");
-    let text = run(Command::new(RTSCOPE)
-        .args(["cat", "--filter", "$name == \"sched_process_fork\""])
-        .arg(&path));
-    for child in &children {
-        let count = text.matches(&format!("child_tid = {child},")).count();
-        assert_eq!(count, 1, "{child} once: {text}");
-    }
-    assert!(
-        !night.output().join("kernel").exists(),
-        "nothing stays here"
-    );
+    each_is_there_once(&path, &children);
     read_by_babeltrace2(&path);
+    let left = std::fs::read_dir(night.output()).expect("a folder").count();
+    assert_eq!(left, 0, "nothing stays here");
 }

@@ -8,7 +8,6 @@
 
 mod files;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use event::{Error, ErrorKind, Result};
@@ -16,11 +15,8 @@ use event::{Error, ErrorKind, Result};
 use crate::VERSION;
 use crate::auth::{Agreed, Nonce, Side, Token, is_same, random};
 use crate::book::{Book, End};
-use crate::frame::{DATA_BYTES_MAX, Decoder, Frame, begin};
-use files::{Sent, Whose};
-
-/// So many bytes are on their way at most.
-const WINDOW_BYTES: u64 = 8 << 20;
+use crate::frame::{Decoder, Frame, begin};
+use files::{Files, out_of_order};
 
 /// Who talks.
 #[derive(Clone, Debug)]
@@ -48,12 +44,8 @@ pub struct Courier {
     decoder: Decoder,
     phase: Phase,
     nonces: (Nonce, Nonce),
-    /// What was sent of each trace.
-    archives: BTreeMap<u32, Sent>,
-    /// Whose number a file has, by that number.
-    files: Vec<Whose>,
-    /// Bytes that are on their way.
-    flying_bytes: u64,
+    /// What was sent.
+    files: Files,
     /// What is to be said besides.
     out: Vec<u8>,
 }
@@ -65,14 +57,12 @@ impl Courier {
         let mut out = Vec::new();
         begin(&mut out);
         Ok(Courier {
+            files: Files::new(Arc::clone(&book)),
             book,
             sender,
             decoder: Decoder::new(),
             phase: Phase::Waiting,
             nonces: ([0; 16], random()?),
-            archives: BTreeMap::new(),
-            files: Vec::new(),
-            flying_bytes: 0,
             out,
         })
     }
@@ -174,15 +164,15 @@ impl Courier {
     fn answer(&mut self, frame: &Frame) -> Result<()> {
         match *frame {
             Frame::Ready { archive } => {
-                if let Some(sent) = self.archives.get_mut(&archive) {
+                if let Some(sent) = self.files.archives.get_mut(&archive) {
                     sent.is_ready = true;
                 }
                 Ok(())
             }
-            Frame::Have { file, size_bytes } => self.has(file, size_bytes, true),
-            Frame::Ack { file, size_bytes } => self.has(file, size_bytes, false),
+            Frame::Have { file, size_bytes } => self.files.has(file, size_bytes, true),
+            Frame::Ack { file, size_bytes } => self.files.has(file, size_bytes, false),
             Frame::Finished { archive } => {
-                self.archives.remove(&archive);
+                self.files.archives.remove(&archive);
                 // Removed outside of the book's lock.
                 drop(self.book.is_over(archive));
                 Ok(())
@@ -203,7 +193,7 @@ impl Courier {
         }
         let numbers: Vec<u32> = self.book.lock().archives.keys().copied().collect();
         for number in numbers {
-            if self.flying_bytes >= WINDOW_BYTES {
+            if !self.files.has_room() {
                 break;
             }
             self.give_archive(number, out)?;
@@ -216,7 +206,7 @@ impl Courier {
             Some(archive) => (archive.name.clone(), archive.end),
             None => return Ok(()),
         };
-        let sent = self.archives.entry(number).or_default();
+        let sent = self.files.archives.entry(number).or_default();
         if !sent.is_announced {
             sent.is_announced = true;
             let archive = number;
@@ -233,7 +223,7 @@ impl Courier {
             }
             Some(End::Gone) => (),
             _ => {
-                match self.give_files(number, end.is_some(), out) {
+                match self.files.give_files(number, end.is_some(), out) {
                     // Who wrote it took it away, or somebody else did.
                     Err(error) if error.kind() == ErrorKind::NotFound => {
                         self.book.is_gone(number);
@@ -243,7 +233,7 @@ impl Courier {
                 }
             }
         }
-        let Some(sent) = self.archives.get_mut(&number) else {
+        let Some(sent) = self.files.archives.get_mut(&number) else {
             return Ok(());
         };
         let (is_whole, events, lost) = match end {
@@ -264,20 +254,6 @@ impl Courier {
         }
         Ok(())
     }
-
-    /// How many bytes of a stream may go now.
-    fn room_bytes(&self) -> u64 {
-        let room = WINDOW_BYTES.saturating_sub(self.flying_bytes);
-        room.min(DATA_BYTES_MAX as u64)
-    }
-}
-
-fn out_of_order(frame: &Frame) -> Error {
-    let word = format!("{frame:?}");
-    let word = word.split([' ', '{']).next().unwrap_or_default().to_owned();
-    Error::new(ErrorKind::Corrupt, "the receiver answers what nobody asked")
-        .found(word)
-        .fix("run the same version of rtscope on both hosts")
 }
 
 #[cfg(test)]

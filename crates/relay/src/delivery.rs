@@ -377,9 +377,8 @@ fn can_free(folder: &Path) -> Result<()> {
     });
     tried.map_err(|cause| {
         let what = format!("{} cannot hold a spool", folder.display());
-        Error::io(what, cause).fix(
-            "give -o a path on a file system whose files can have holes, as ext4, xfs, btrfs, tmpfs",
-        )
+        Error::io(what, cause)
+            .fix("give -o a path on a file system whose files can have holes, as ext4 or tmpfs")
     })
 }
 

@@ -229,6 +229,14 @@ impl Frame {
                 put(&offset.to_le_bytes());
                 put(bytes);
             }
+            frame => frame.write_numbers(out),
+        }
+    }
+
+    /// The fields of a frame that has numbers alone.
+    fn write_numbers(&self, out: &mut Vec<u8>) {
+        let mut put = |bytes: &[u8]| out.extend_from_slice(bytes);
+        match self {
             Frame::Until { archive, time_ns } => {
                 put(&archive.to_le_bytes());
                 put(&time_ns.to_le_bytes());
@@ -247,7 +255,7 @@ impl Frame {
             Frame::Ready { archive } | Frame::Forget { archive } | Frame::Finished { archive } => {
                 put(&archive.to_le_bytes());
             }
-            Frame::Ping | Frame::Pong => (),
+            _ => (),
         }
     }
 

@@ -25,16 +25,18 @@ mod receiver;
 mod rest;
 mod route;
 mod store;
+mod told;
 
 pub use auth::Token;
 pub use book::{End, Figures};
 pub use delivery::{Delivered, Delivery, To};
 pub use name::{host_name, is_name};
 pub use peer::Peer;
-pub use receiver::{Received, Receiver, Told};
+pub use receiver::{Received, Receiver};
 pub use rest::{Rest, cut_delivered, is_spool};
 pub use route::Route;
 pub use store::Store;
+pub use told::Told;
 
 /// The version of the protocol; both sides must have the same.
 pub const VERSION: u16 = 1;

@@ -10,8 +10,8 @@ use crate::VERSION;
 use crate::auth::{Agreed, Nonce, Proof, Side, Token, is_same, random};
 use crate::frame::{Decoder, Frame, Reason, begin};
 use crate::name::{self, is_name};
-use crate::receiver::Told;
 use crate::store::{Found, Incoming, Recording, RecordingId, Store, lock, say_until};
+use crate::told::Told;
 
 /// A connection has no more traces and no more files.
 const ARCHIVES_MAX: usize = 4096;

@@ -73,7 +73,7 @@ fn what_no_sender_says_is_refused() {
         Some(Reason::Order),
     );
     check(&[archive("trace"), data(0)], Some(Reason::Order));
-    check(&[stream.clone()], Some(Reason::Order));
+    check(std::slice::from_ref(&stream), Some(Reason::Order));
     check(&[archive("trace"), archive("trace")], Some(Reason::Order));
     check(
         &[archive("trace"), stream.clone(), stream],

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind as Io, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant as StdInstant};
@@ -12,6 +12,7 @@ use event::{Error, ErrorKind, Result};
 use crate::auth::Token;
 use crate::peer::Peer;
 use crate::store::{AWAY_MAX, Store};
+use crate::told::Told;
 
 /// No more connections at a time.
 const CONNECTIONS_MAX: usize = 64;
@@ -28,41 +29,6 @@ const ACCEPT_PERIOD: Duration = Duration::from_millis(50);
 const READ_BYTES: usize = 256 << 10;
 /// More refusals in a minute are counted, and not told one by one.
 const REFUSALS_MAX: u64 = 20;
-
-/// What happens at a receiver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// A host that has the token connected.
-    Joined {
-        /// Its name.
-        host: String,
-    },
-    /// A trace ended.
-    Ended {
-        /// Where it is.
-        path: PathBuf,
-        /// Whether all of it is there.
-        is_whole: bool,
-        /// As its recorder counted.
-        events: u64,
-        /// The same of those that were lost.
-        lost: u64,
-        /// That came on the last connection.
-        bytes: u64,
-    },
-    /// A trace whose sender did not come back.
-    Left {
-        /// Where it is.
-        path: PathBuf,
-    },
-    /// A connection was refused, or ended by us.
-    Refused {
-        /// Who it was.
-        from: String,
-        /// Why.
-        why: String,
-    },
-}
 
 /// What came in altogether.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,18 +1,20 @@
 //! What a sender sends of the files of a trace.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use event::{Error, ErrorKind, Result};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::{Courier, WINDOW_BYTES};
-use crate::book::{Freed, Stamp, Stream};
+use crate::book::{Book, Freed, Stamp, Stream};
 use crate::frame::{DATA_BYTES_MAX, Frame};
 use crate::name;
 
+/// So many bytes are on their way at most.
+pub(super) const WINDOW_BYTES: u64 = 8 << 20;
 /// Below the root of a trace while it is written (`docs/format/live.md`).
 const WRITTEN_UNTIL: &str = ".written-until";
 /// Folders of a trace lie no deeper.
@@ -20,7 +22,7 @@ const DEPTH_MAX: u32 = 6;
 
 /// Whose number a file has.
 #[derive(Debug)]
-pub(super) enum Whose {
+enum Whose {
     Stream {
         archive: u32,
         place: usize,
@@ -77,9 +79,41 @@ struct Round {
     sizes: Vec<u64>,
 }
 
-impl Courier {
+/// What was sent on one connection.
+#[derive(Debug)]
+pub(super) struct Files {
+    book: Arc<Book>,
+    /// What was sent of each trace.
+    pub archives: BTreeMap<u32, Sent>,
+    /// Whose number a file has, by that number.
+    files: Vec<Whose>,
+    /// Bytes that are on their way.
+    flying_bytes: u64,
+}
+
+impl Files {
+    pub fn new(book: Arc<Book>) -> Files {
+        Files {
+            book,
+            archives: BTreeMap::new(),
+            files: Vec::new(),
+            flying_bytes: 0,
+        }
+    }
+
+    /// Whether anything more may go now.
+    pub fn has_room(&self) -> bool {
+        self.flying_bytes < WINDOW_BYTES
+    }
+
+    /// How many bytes of a stream may go now.
+    fn room_bytes(&self) -> u64 {
+        let room = WINDOW_BYTES.saturating_sub(self.flying_bytes);
+        room.min(DATA_BYTES_MAX as u64)
+    }
+
     /// What the receiver has of a file: as it says in the beginning, or by and by.
-    pub(super) fn has(&mut self, file: u32, size_bytes: u64, is_begin: bool) -> Result<()> {
+    pub fn has(&mut self, file: u32, size_bytes: u64, is_begin: bool) -> Result<()> {
         match self.files.get(file as usize) {
             Some(Whose::Stream { archive, place }) => {
                 let (archive, place) = (*archive, *place);
@@ -98,7 +132,7 @@ impl Courier {
                     match stream.sent_bytes {
                         None if is_begin => stream.sent_bytes = Some(size_bytes),
                         Some(_) if !is_begin => (),
-                        _ => return Err(super::out_of_order(&Frame::Have { file, size_bytes })),
+                        _ => return Err(out_of_order(&Frame::Have { file, size_bytes })),
                     }
                 }
                 if !is_begin {
@@ -116,20 +150,15 @@ impl Courier {
                 }
                 Ok(())
             }
-            None => Err(super::out_of_order(&Frame::Ack { file, size_bytes })),
+            None => Err(out_of_order(&Frame::Ack { file, size_bytes })),
         }
     }
 
     /// Sends of a trace what is there and has room on the way.
-    pub(super) fn give_files(
-        &mut self,
-        number: u32,
-        has_ended: bool,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
+    pub fn give_files(&mut self, number: u32, has_ended: bool, out: &mut Vec<u8>) -> Result<()> {
         self.open_streams(number, out);
         loop {
-            if self.flying_bytes >= WINDOW_BYTES || out.len() as u64 >= WINDOW_BYTES {
+            if !self.has_room() || out.len() as u64 >= WINDOW_BYTES {
                 return Ok(());
             }
             self.begin_round(number, has_ended)?;
@@ -460,4 +489,13 @@ fn free(freed: Freed) -> Result<()> {
     // A file system that cannot was refused in the beginning.
     let _ = fallocate(&file, flags, begin, end - begin);
     Ok(())
+}
+
+/// The receiver says what does not belong there.
+pub(super) fn out_of_order(frame: &Frame) -> Error {
+    let word = format!("{frame:?}");
+    let word = word.split([' ', '{']).next().unwrap_or_default().to_owned();
+    Error::new(ErrorKind::Corrupt, "the receiver answers what nobody asked")
+        .found(word)
+        .fix("run the same version of rtscope on both hosts")
 }

@@ -74,11 +74,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         })?;
         return Ok(Outcome::Fine);
     }
-    config.begun = |config| {
-        let to = config.to.as_ref();
-        let to = to.map_or(String::new(), |to| format!(" to {}", to.address()));
-        eprintln!("recording{to} {}", until(config));
-    };
+    config.begun = |config| eprintln!("{}", begins(config));
     let mut members = members_of(&whom, true)?;
     let summary = with_progress(config.command.is_none(), || {
         capture::record(&config, &capabilities, &capture::own_command_line())
@@ -87,10 +83,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         return streamed_ending(&summary, delivered, &config);
     }
     if signals::request() == Request::Discard {
-        let removed = std::fs::remove_dir_all(&summary.path);
-        removed.map_err(|error| Error::io("cannot discard the recording", error))?;
-        eprintln!("discarded");
-        return Ok(Outcome::Fine);
+        return discard(&summary);
     }
     members.extend(members_of(&whom, false)?);
     members.sort_unstable();
@@ -107,6 +100,20 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         .lock()
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
+    Ok(Outcome::Fine)
+}
+
+/// What is said when the recording has begun.
+fn begins(config: &RecordConfig) -> String {
+    let to = config.to.as_ref();
+    let to = to.map_or(String::new(), |to| format!(" to {}", to.address()));
+    format!("recording{to} {}", until(config))
+}
+
+fn discard(summary: &RecordSummary) -> Result<Outcome> {
+    let removed = std::fs::remove_dir_all(&summary.path);
+    removed.map_err(|error| Error::io("cannot discard the recording", error))?;
+    eprintln!("discarded");
     Ok(Outcome::Fine)
 }
 

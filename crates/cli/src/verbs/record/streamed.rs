@@ -74,8 +74,8 @@ mod tests {
         stream.rest = vec![rest(Some("/t"), 3), rest(None, 2)];
         let expect = "  streamed: 2.0 MB to logger:7423, 1 connection broke; at most 4.0 of 4.0 \
                       MB waited\n  7 events lost: the spool was full; --spool makes it larger\n  3 \
-                      events did not get through: /t\n  2 events did not get through, and could not \
-                      be kept\n  no connection: cannot reach logger:7423: timed out\n";
+                      events did not get through: /t\n  2 events did not get through, and could \
+                      not be kept\n  no connection: cannot reach logger:7423: timed out\n";
         check(&stream, expect);
     }
 }
