@@ -89,8 +89,7 @@ pub fn record(
     let recorded = recorded?;
     let user = match user {
         Err(full) if full.kind() == ErrorKind::StorageFull => {
-            drop(progress);
-            return Err(kept_until_full(staged, &full));
+            return Err(kept_until_full((staged, progress), &full));
         }
         user => user?.unwrap_or_default(),
     };
@@ -147,7 +146,8 @@ pub fn fly(config: &RecordConfig, capabilities: &Capabilities) -> Result<()> {
 
 /// Ends a recording whose disk is full: what was written until then gets its final name, when there
 /// is any.
-fn kept_until_full(staged: StagedDir, full: &Error) -> Error {
+fn kept_until_full((staged, progress): (StagedDir, Arc<Progress>), full: &Error) -> Error {
+    drop(progress);
     if relay::is_spool(staged.path()) {
         // What it has of the rest is still worth reading when this fails.
         let _ = relay::cut_delivered(staged.path());

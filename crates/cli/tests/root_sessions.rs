@@ -92,6 +92,7 @@ mount -t tmpfs -o size=24m none "$1" || { echo no disk; exit; }
 disk=$1 rtscope=$2
 "$rtscope" record start night -o "$disk/archives" --events sched || exit
 "$rtscope" record rotate night
+until [ -s "$(echo "$disk"/archives/.000002*/.written-until)" ]; do :; done
 head -c 100M /dev/zero > "$disk/fill"
 until "$rtscope" record status night > "$3"; [ $? = 3 ]; do :; done
 cat "$3"
@@ -101,6 +102,7 @@ echo "code $?"
 for archive in "$disk"/archives/0*; do
     "$rtscope" info "$archive" > "$3" || exit
     echo "$(basename "$archive") $(grep ^lost "$3")"
+    echo "holds $(grep ^events "$3" | tr -s ' ' | cut -d' ' -f2) events"
 done
 "#;
 
@@ -136,5 +138,11 @@ fn a_full_disk_ends_a_session_and_what_came_before_is_a_trace() {
         .filter(|line| line.starts_with("0000"))
         .collect();
     assert!(archives[0].contains("none"), "the first is whole: {said}");
+    // The last word of the session counts what its last archive holds.
+    let holds = said.lines().rfind(|line| line.starts_with("holds "));
+    let holds = holds.map(|line| line.replace("holds", ":"));
+    let holds = holds.expect("a count").replace(": ", "Z: ");
+    let told = said.rsplit_once("archives: 2").map(|(_, told)| told);
+    assert!(told.is_some_and(|told| told.contains(&holds)), "{said}");
     assert_eq!(instances(), before, "nothing is left");
 }

@@ -267,3 +267,26 @@ fn settings_of_a_file_are_checked_before_anything_begins() {
     night.says("stop", &[]);
     assert_eq!(folders(&night.output()).len(), 2);
 }
+
+#[test]
+fn a_session_says_that_its_folder_was_removed() {
+    let night = Night::new();
+    night.says("start", &["--user", "robot"]);
+    std::fs::remove_dir_all(night.output()).expect("removed");
+    let status = night.await_status(|status| !status["error"].is_null());
+    let what = status["error"]["what"].as_str().expect("a text");
+    assert!(what.contains("was removed"), "{what}");
+    let list = run(&mut night.command(&["list"]));
+    assert!(list.contains("was removed"), "{list}");
+    night.says("stop", &[]);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_archives_is_an_error_in_three_parts() {
+    let night = Night::new();
+    std::fs::write(night.output(), "a file").expect("written");
+    let said = night.fails("start", &["--user", "robot"]);
+    assert!(said.contains("archives"), "{said}");
+    let left = std::fs::read(night.output()).expect("a file");
+    assert_eq!(left, b"a file");
+}
