@@ -8,13 +8,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use event::{Error, ErrorKind, Result};
-use sha2::{Digest, Sha256};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
 
 /// A shorter token could be guessed; a longer one is a mistake.
 const TOKEN_BYTES_MIN: usize = 16;
 const TOKEN_BYTES_MAX: u64 = 4096;
-/// The block of SHA-256.
-const BLOCK_BYTES: usize = 64;
 
 /// What one side said at random.
 pub type Nonce = [u8; 16];
@@ -133,8 +133,7 @@ pub(crate) struct Agreed<'a> {
 
 /// Whether two proofs are the same, in a time that tells nothing of where they differ.
 pub(crate) fn is_same(one: &Proof, other: &Proof) -> bool {
-    let pairs = one.iter().zip(other);
-    pairs.fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    one.ct_eq(other).into()
 }
 
 /// Bytes that nobody can guess.
@@ -147,21 +146,10 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
 }
 
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut block = [0; BLOCK_BYTES];
-    match key.len() <= BLOCK_BYTES {
-        true => block[..key.len()].copy_from_slice(key),
-        false => block[..32].copy_from_slice(&Sha256::digest(key)),
-    }
-    let padded = |pad: u8| block.map(|byte| byte ^ pad);
-    let mut inner = Sha256::new();
-    inner.update(padded(0x36));
-    for part in parts {
-        inner.update(part);
-    }
-    let mut outer = Sha256::new();
-    outer.update(padded(0x5c));
-    outer.update(inner.finalize());
-    outer.finalize().into()
+    let keyed = Hmac::<Sha256>::new_from_slice(key);
+    let mut keyed = keyed.expect("a keyed hash takes keys of every length");
+    parts.iter().for_each(|part| keyed.update(part));
+    keyed.finalize().into_bytes().into()
 }
 
 #[cfg(test)]
