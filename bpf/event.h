@@ -19,7 +19,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 7
+#define RTS_ABI_VERSION 8
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -35,6 +35,7 @@ typedef __INT64_TYPE__ rts_s64;
 #define RTS_EVIDENCE_WORDS 48
 #define RTS_SOFTIRQS_MAX 10
 #define RTS_PHASE_THREADS_MAX 1024
+#define RTS_GAPS_MAX 8
 
 // Log-linear histogram: values below 16 ns have a bucket each, then 16 buckets per octave, up to
 // 2^41 ns (36 minutes); what is longer falls into the last bucket.
@@ -217,6 +218,20 @@ struct rts_late {
 	struct rts_task culprit; // who left the CPU when it came; itself: it was at work before
 	rts_u32 end_kind; // enum rts_end_kind
 	rts_u32 preemptions;
+};
+
+// What was seen of the cycles of a target in which others woke it, after a timer of its own did and
+// before that did again: it may have slept inside its work.
+struct rts_cycles {
+	struct rts_task task;
+	rts_u64 cycles;
+	rts_u64 sleeps; // how often others woke it
+	rts_u64 over; // cycles that are longer than the threshold, to the end of their last work
+	rts_u64 worst_begin_ns; // of the longest
+	rts_u64 worst_end_ns;
+	rts_u32 gaps_length; // times between two releases, ever
+	rts_u32 padding;
+	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last of them, in a ring
 };
 
 // A timer's interrupt that came late.

@@ -115,7 +115,8 @@ struct task_state {
 	rts_u8 resumed; // its activation goes on behind a sleep
 	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
 	rts_u8 busy;    // it was at its last work for most of the time from its origin to its switch-in
-	rts_u8 padding[4];
+	rts_u8 has_cycles; // others have woken it in between releases by its timer
+	rts_u8 padding[3];
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told
 	rts_u64 reported_id; // of the hit that said that it still waits
@@ -129,6 +130,12 @@ struct task_state {
 	rts_u32 word_value; // the value that it is to lose
 	rts_u32 word_owned; // an owner seems to be written beside it
 	rts_u64 throttled_ns; // its group ran out of quota then, and it left the CPU for that; 0: no
+	rts_u64 cycle_ns; // its timer's last release, where all that was since then is known; else 0
+	rts_u64 released_ns; // the last release
+	rts_u64 released_at; // where it slept until then
+	rts_u32 releases; // by its timer
+	rts_u32 others; // how often others woke it since the last
+	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last times between two, in a ring
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch
 	struct rts_task waker;

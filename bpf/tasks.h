@@ -6,6 +6,7 @@
 #ifndef RTSCOPE_TASKS_H
 #define RTSCOPE_TASKS_H
 
+#include "cycle.h"
 #include "stopped.h"
 
 // How the ids of a PID namespace are told: by the kernel's number of a task, that in there.
@@ -222,7 +223,12 @@ int check_waiting(struct bpf_iter__task *ctx)
 SEC("iter/task")
 int check_open(struct bpf_iter__task *ctx)
 {
-	report_open(ctx->task, config.threshold_ns, false);
+	struct task_struct *task = ctx->task;
+	struct task_state *state = task && task->pid ? task_state(task) : 0;
+
+	if (state && config.end_kind == RTS_END_BLOCKED)
+		cycle_cut(state, task, bpf_ktime_get_ns());
+	report_open(task, config.threshold_ns, false);
 	return 0;
 }
 

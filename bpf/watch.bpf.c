@@ -4,6 +4,7 @@
 // moment at which a target task is scheduled in. Which of these programs are attached follows from
 // the question asked and from the tracepoints that the kernel has.
 
+#include "cycle.h"
 #include "interrupt.h"
 #include "profile.h"
 #include "rank.h"
@@ -132,8 +133,8 @@ static __always_inline bool stack_pays(struct cpu_state *cpu, rts_u64 now_ns)
 static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
 {
 	struct task_state *state = task_state(wakee);
-	bool target, runs;
-	rts_u64 now_ns;
+	bool target, runs, slept;
+	rts_u64 now_ns, slept_ns;
 
 	if (!state) {
 		// Who is outside of our namespace cannot be asked for.
@@ -152,6 +153,8 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 		return true;
 	}
 	runs = bpf_get_current_task_btf()->pid == wakee->pid;
+	slept = state->phase == PHASE_NONE;
+	slept_ns = state->slept_ns;
 	if (target && state->phase != PHASE_NONE && !open_ends(ctx, state, wakee, runs))
 		return false;
 	if (state->phase != PHASE_NONE)
@@ -160,8 +163,16 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	if (!target && !filter_hands_on(state, wakee))
 		return false;
 	activation_begin(state);
-	if (!chain_for(state, cpu, wakee, target, &now_ns))
+	if (!chain_for(state, cpu, wakee, target, &now_ns)) {
+		state->cycle_ns = 0;
 		return false;
+	}
+	// A sleep that it is on its way to has the timer that was armed for it, or none.
+	if (!slept && !state->arms)
+		state->armed_ns = 0;
+	// One that is still on a run queue was about to sleep, and goes on.
+	if (target && config.end_kind == RTS_END_BLOCKED && (slept || !wakee->on_rq))
+		cycle_wake(state, cpu, wakee, slept ? slept_ns : now_ns);
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->woken_ns = now_ns;
 	*(volatile rts_u8 *)&state->phase = PHASE_WOKEN;

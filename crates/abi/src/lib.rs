@@ -6,6 +6,7 @@
 //! - One definition: the C header. The test `layout` fails when the two disagree by a byte.
 //! - Decoding never panics and never trusts a length that came with the bytes.
 
+mod cycles;
 mod evidence;
 pub mod filters;
 mod histogram;
@@ -21,6 +22,7 @@ pub mod trackers;
 /// The version of the layout of `bpf/event.h`, raised with every change of a record.
 pub const VERSION: u32 = raw::ABI_VERSION;
 
+pub use cycles::{SleepsInside, decode_cycles};
 pub use evidence::decode_evidence;
 pub use histogram::{Histogram, bucket_begin_ns};
 pub use hit::decode_hit;

@@ -8,7 +8,7 @@
 pub use event::evidence::raw::{COMM_LENGTH, STACK_MAX, Stack, Task};
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 pub const STEPS_MAX: usize = 16;
 pub const IRQS_MAX: usize = 8;
 pub const TIDS_MAX: usize = 64;
@@ -20,6 +20,7 @@ pub const CPU_WORDS: usize = 16;
 pub const EVIDENCE_SLOTS: usize = 128;
 pub const EVIDENCE_WORDS: usize = 48;
 pub const PHASE_THREADS_MAX: usize = 1024;
+pub const GAPS_MAX: usize = 8;
 pub const SUB_BITS: u32 = 4;
 pub const OCTAVES_MAX: u32 = 41;
 pub const BUCKETS_MAX: usize = ((OCTAVES_MAX - SUB_BITS + 1) << SUB_BITS) as usize;
@@ -73,6 +74,20 @@ pub struct Late {
     pub culprit: Task,
     pub end_kind: u32,
     pub preemptions: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Cycles {
+    pub task: Task,
+    pub cycles: u64,
+    pub sleeps: u64,
+    pub over: u64,
+    pub worst_begin_ns: u64,
+    pub worst_end_ns: u64,
+    pub gaps_length: u32,
+    pub padding: u32,
+    pub gaps_us: [u32; GAPS_MAX],
 }
 
 #[repr(C)]
@@ -231,6 +246,7 @@ plain!(
     Task,
     Hit,
     Late,
+    Cycles,
     Evidence,
     EvidenceRing,
     Counters,

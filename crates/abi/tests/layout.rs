@@ -14,6 +14,7 @@ fn claims() -> Claims {
     let mut claims = Claims::new();
     hits(&mut claims);
     late_ones(&mut claims);
+    cycles(&mut claims);
     counters(&mut claims);
     configuration(&mut claims);
     groups(&mut claims);
@@ -68,6 +69,26 @@ fn late_ones(claims: &mut Claims) {
             culprit,
             end_kind,
             preemptions,
+        ]
+    );
+}
+
+/// What was seen of a target's cycles.
+fn cycles(claims: &mut Claims) {
+    claim!(
+        claims,
+        Cycles,
+        "rts_cycles",
+        [
+            task,
+            cycles,
+            sleeps,
+            over,
+            worst_begin_ns,
+            worst_end_ns,
+            gaps_length,
+            padding,
+            gaps_us,
         ]
     );
 }
@@ -206,6 +227,7 @@ fn values(claims: &mut Claims) {
         ("RTS_PROGRAMS_MAX", PROGRAMS_MAX),
         ("RTS_GROUPS_MAX", GROUPS_MAX),
         ("RTS_PHASE_THREADS_MAX", PHASE_THREADS_MAX),
+        ("RTS_GAPS_MAX", GAPS_MAX),
         (
             "RTS_STEP_BLOCKED",
             event::evidence::StepKind::Blocked as usize,

@@ -11,6 +11,7 @@
 mod action;
 mod config;
 mod cost;
+mod cycles;
 mod elf;
 mod evidence;
 mod features;
@@ -33,7 +34,7 @@ pub mod trackers;
 mod watch;
 
 /// The version of the records between the kernel's programs and us.
-pub use abi::VERSION as ABI_VERSION;
+pub use abi::{SleepsInside, VERSION as ABI_VERSION};
 pub use action::Action;
 pub use config::{Targets, WatchConfig};
 pub use cost::{MeasuredCost, measure_cost};

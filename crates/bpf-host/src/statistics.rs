@@ -35,6 +35,12 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// The sample of this rank, 0 to 1, rounded up, and never above the longest; none when empty.
+    pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+        let found = self.histogram.quantile(quantile);
+        found.map(|found| found.min(self.worst))
+    }
+
     /// Sums the CPUs' counters.
     pub(crate) fn read(object: &Object) -> Result<Self> {
         let mut sum = Statistics::default();
@@ -133,5 +139,23 @@ impl RunTimeStatistics {
         // SAFETY: the descriptor is new and ours.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(RunTimeStatistics { _fd: fd })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_quantile_is_above_the_longest() {
+        let mut statistics = Statistics::default();
+        assert_eq!(statistics.quantile(0.5), None);
+        let mut buckets = [0; raw::BUCKETS_MAX];
+        buckets[300] = 5;
+        statistics.histogram.add(&buckets);
+        let (lower, upper, _) = statistics.histogram.counts().next().expect("counted");
+        statistics.worst = lower + Duration::from_ns(1);
+        assert!(statistics.worst < upper);
+        assert_eq!(statistics.quantile(0.999), Some(statistics.worst));
     }
 }

@@ -3,12 +3,13 @@
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use abi::raw;
+use abi::{SleepsInside, raw};
 use event::evidence::EndKind;
 use event::{Duration, Error, ErrorKind, Result, Tid};
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object};
 
 use crate::config::WatchConfig;
+use crate::cycles;
 use crate::evidence::EvidenceRings;
 use crate::features::{Features, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
@@ -145,6 +146,23 @@ impl Watch {
             run_iterator(&self.resolve)?;
         }
         Ok(statistics)
+    }
+
+    /// Targets that their own timer wakes steadily and that others woke in between, where an
+    /// activation is judged to its end; whole after [`Watch::check_open`].
+    ///
+    /// # Errors
+    /// When the kernel refuses to read them.
+    pub fn sleeps_inside(&self) -> Result<Vec<SleepsInside>> {
+        cycles::read(&self.object)
+    }
+
+    /// Begins anew with what [`Watch::sleeps_inside`] tells.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn forget_cycles(&self) -> Result<()> {
+        cycles::forget(&self.object)
     }
 
     /// What our programs cost since the start, by the kernel's own measuring; all zero when that is

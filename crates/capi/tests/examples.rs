@@ -145,7 +145,7 @@ fn c_and_cpp_have_the_same_diagnosis_with_its_culprit_and_advice() {
     for part in [
         "\"schema\":\"rtscope.diagnosis\"",
         "hog (tid 700, rt 80) ran ahead of it for 1.000 ms",
-        "chrt -r -p 49 700",
+        "chrt -f -p 49 700",
     ] {
         assert!(in_c.contains(part), "{part}: {in_c}");
     }

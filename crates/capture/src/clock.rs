@@ -31,6 +31,11 @@ pub(crate) fn wall_offset_ns() -> i64 {
     (0..5).map(sandwich).min().map_or(0, |(_, offset)| offset)
 }
 
+/// When the machine began to run, suspended or not: what counts from then is put on this.
+pub(crate) fn boot() -> Instant {
+    Instant::from_ns(read_ns(ClockId::Monotonic) - read_ns(ClockId::Boottime))
+}
+
 /// `YYYYMMDDThhmmssZ`, in UTC (the days by Howard Hinnant's `civil_from_days`).
 pub(crate) fn stamp(wall_ns: i64) -> String {
     let seconds = wall_ns.div_euclid(1_000_000_000);

@@ -65,5 +65,10 @@ fn a_name_that_no_thread_has_is_said() {
 fn a_filter_on_a_field_that_no_event_has_is_said() {
     let odd = ["intervals", "--filter", "nosuch == 1"];
     let words = [&odd[..], &WHOLE].concat();
-    check(&words, 0, &["no event of the trace has a field 'nosuch'"]);
+    check(&words, 3, &["no event of the trace has a field 'nosuch'"]);
+    let odd = ["intervals", "--filter", "$name == \"nosuch\""];
+    let words = [&odd[..], &WHOLE].concat();
+    check(&words, 3, &["no event of the trace is called 'nosuch'"]);
+    let known = ["intervals", "--filter", "$name == \"app:*\""];
+    check(&[&known[..], &WHOLE].concat(), 0, &[]);
 }

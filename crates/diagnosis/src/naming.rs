@@ -180,6 +180,11 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
         quota::charge(model, pieces, first, since_ns, prio);
     } else if namer.is_out_of_quota() {
         quota::doubt(model, pieces, first);
+    } else if let Doing::Waiting { prio, .. } = phase.doing
+        && model.evidence.hits.is_empty()
+    {
+        // A watch tells of quotas; a recording does not.
+        quota::outrun(model, &mut pieces[first..], prio);
     }
 }
 

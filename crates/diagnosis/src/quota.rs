@@ -1,6 +1,8 @@
 //! The quota of the waiting task's control group: while it is used up the task cannot run, whoever
 //! does.
 
+use std::collections::HashMap;
+
 use event::{Duration, Prio};
 
 use crate::model::{Model, VersionId};
@@ -44,6 +46,42 @@ pub(crate) fn doubt(model: &Model, pieces: &mut [Piece], first: usize) {
             key => key,
         };
     }
+}
+
+/// The same of a recording, in which nothing tells of quotas: where other fair tasks ran for longer
+/// than all of their turns ahead of this one, the scheduler did not take these turns by the weights
+/// of the tasks. Their groups' quota or weight did it, and nothing says whose.
+pub(crate) fn outrun(model: &Model, pieces: &mut [Piece], prio: Prio) {
+    let Some(own) = prio.nice() else { return };
+    let mut ran_ns = 0;
+    let mut others: HashMap<i32, f64> = HashMap::new();
+    for piece in pieces.iter() {
+        let Key::Wait(id) = piece.key else { continue };
+        let version = model.tasks.version(VersionId(id));
+        // Real-time ones take no turns.
+        let Some((version, nice)) = version.and_then(|one| Some((one, one.prio.nice()?))) else {
+            continue;
+        };
+        others.insert(version.tid.0, weight(nice));
+        ran_ns += piece.end_ns - piece.begin_ns;
+    }
+    // By one turn it may be ahead itself; until all others have caught up with that, it waits.
+    let turns = 1.0 + others.values().sum::<f64>() / weight(own);
+    if ran_ns as f64 <= turns * TURN_MAX.as_ns() as f64 {
+        return;
+    }
+    for piece in pieces {
+        piece.key = match piece.key {
+            Key::Wait(id) if is_fair(model, id) => Key::Unexplained(Reason::TurnsTooLong),
+            key => key,
+        };
+    }
+}
+
+/// A fair task's share beside others: a step of the nice value is a quarter (`sched_prio_to_weight`
+/// in the kernel's kernel/sched/core.c).
+fn weight(nice: i32) -> f64 {
+    1024.0 * 1.25_f64.powi(-nice)
 }
 
 fn is_fair(model: &Model, id: u32) -> bool {

@@ -65,6 +65,8 @@ pub enum Reason {
     StoppedAsleep,
     /// The group of the waiting task had no quota left in the end, and nothing says since when.
     QuotaBeginUnknown,
+    /// Other fair tasks ran for longer than all of their turns: the quota or the weight of a group.
+    TurnsTooLong,
 }
 
 impl fmt::Display for Reason {
@@ -101,6 +103,10 @@ impl fmt::Display for Reason {
             Reason::NoRoomToWrite => "what it wrote into was full, nothing says why nobody read",
             Reason::StoppedAsleep => "it was stopped as it slept, nothing says when it was to wake",
             Reason::QuotaBeginUnknown => "nothing says since when its group had no quota left",
+            Reason::TurnsTooLong => {
+                "others ran for longer than their turns: the quota or the weight of its control \
+                 group, which a watch sees"
+            }
         };
         f.write_str(text)
     }

@@ -59,6 +59,29 @@ fn a_task_with_a_deadline_is_not_moved_but_leaves_its_class() {
 }
 
 #[test]
+fn who_is_put_below_keeps_its_policy_and_where_nobody_knows_it_that_is_said() {
+    const RUNNING: i64 = 1;
+    let check = |policy: Option<u64>, command: &str, doubts: bool| {
+        let trace = begun(VICTIM).at(500).preempt(FAIR, HOG);
+        let trace = woken(trace, VICTIM).at(21_000);
+        let trace = match policy {
+            Some(policy) => trace.moment_of_policy(HOG, RUNNING, 0, policy),
+            None => trace,
+        };
+        let given = advice(trace.block(HOG, VICTIM), VICTIM);
+        let lower = given.iter().find(|one| one.rule == "lower-task");
+        let lower = lower.expect("it is advised");
+        assert_eq!(lower.command, command, "{policy:?}");
+        assert_eq!(lower.because.contains("SCHED_RR"), doubts, "{policy:?}");
+    };
+    check(Some(1), "chrt -f -p 49 200", false);
+    check(Some(2), "chrt -r -p 49 200", false);
+    check(None, "chrt -f -p 49 200", true);
+    // What was seen is a fair one's: it may have had either before.
+    check(Some(0), "chrt -f -p 49 200", true);
+}
+
+#[test]
 fn a_fair_victim_gets_no_real_time_policy() {
     let victim = Task::fair(100, "audio");
     let expect = ["taskset -pc 1 200", "chrt -o -p 0 200"];

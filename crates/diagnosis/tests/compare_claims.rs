@@ -256,3 +256,36 @@ fn a_cause_that_only_one_trace_has_is_new_or_gone_and_few_samples_tell_nothing()
     assert_eq!(change(&bad[..2], &good[..2]), [CauseChange::NotResolved]);
     assert_eq!(change(&good, &good), []);
 }
+
+#[test]
+fn only_where_late_ones_are_not_listed_something_is_left_out() {
+    let listed = |worst: usize| {
+        let query = Query {
+            tasks: TaskFilter::parse(&["work"]).expect("names tasks"),
+            threshold: Some(Duration::from_us(1_000)),
+            worst,
+            ..Query::default()
+        };
+        let trace = wake_ups(&delays(3_000, |place| place % 5 == 0));
+        let diagnosis = diagnose(&trace.build(), &query).expect("it is read");
+        let comparison = compare(std::slice::from_ref(&diagnosis), &[]);
+        (comparison.floor > Duration::ZERO, comparison.unsure)
+    };
+    // Twenty are late, of a hundred.
+    assert_eq!(listed(0), (false, 0));
+    assert_eq!(listed(1_000), (false, 0));
+    assert_eq!(listed(20), (false, 0));
+    assert_eq!(listed(19), (true, 0));
+}
+
+#[test]
+fn silence_of_a_recording_in_which_something_may_be_late_is_no_news() {
+    let mut quiet = ask(wake_ups(&delays(5, |_| false)));
+    let unsure = |diagnosis: &Diagnosis| compare(std::slice::from_ref(diagnosis), &[]).unsure;
+    assert_eq!(unsure(&quiet), 0);
+    quiet.basis.doubted = 1;
+    assert_eq!(unsure(&quiet), 1);
+    let mut late = ask(wake_ups(&delays(3_000, |place| place % 5 == 0)));
+    late.basis.doubted = 1;
+    assert_eq!(unsure(&late), 0, "what is late is told");
+}

@@ -136,3 +136,61 @@ fn who_used_up_the_share_of_fair_tasks_is_named_and_told_to_leave_it() {
     let given = &found.verdict().expect("a verdict").advice;
     assert!(given.iter().all(|advice| advice.rule != "leave-share"));
 }
+
+/// A fair task is woken at 1 ms while others, `count` of them of this nice value, take turns of
+/// `turn_us`, and comes on at `until_us`.
+fn behind_turns(nices: (i32, i32), count: i32, turn_us: i64, until_us: i64) -> SyntheticTrace {
+    let victim = Task {
+        prio: 120 + nices.0,
+        ..Task::fair(100, "victim")
+    };
+    let other = |place: i64| Task {
+        prio: 120 + nices.1,
+        ..Task::fair(500 + (place % i64::from(count)) as i32, "hackbench")
+    };
+    let trace = SyntheticTrace::new().shows_timers().at(20);
+    let trace = trace.block(victim, other(0)).at(1_000).timer_irq();
+    let mut trace = trace.wake(victim).after(1).timer_irq_end();
+    let turns = (until_us - 1_000) / turn_us;
+    for turn in 1..turns {
+        let at_us = 1_000 + turn * turn_us;
+        trace = trace.at(at_us).preempt(other(turn - 1), other(turn));
+    }
+    let last = other((turns - 1).max(0));
+    let trace = trace.at(until_us).preempt(last, victim);
+    trace.after(20).block(victim, Task::IDLE)
+}
+
+#[test]
+fn fair_tasks_that_run_on_beyond_their_turns_are_not_accused_of_a_groups_quota() {
+    let check = |trace: SyntheticTrace, conclusive: bool| {
+        let found = asked(trace, 100);
+        let verdict = found.verdict().expect("a verdict");
+        let sentence = &verdict.sentence;
+        assert_eq!(verdict.conclusive, conclusive, "{sentence}");
+        let says = sentence.contains("the quota or the weight of its control group");
+        assert_eq!(says, !conclusive, "{sentence}");
+    };
+    // Nice -20 has the weight of 86 others: 63 of them do not hold it up for 140 ms.
+    check(behind_turns((-20, 0), 63, 3_000, 141_000), false);
+    check(behind_turns((-20, 0), 63, 3_000, 10_000), true);
+    // Of one weight, each has its turn.
+    check(behind_turns((0, 0), 63, 3_000, 141_000), true);
+    check(behind_turns((0, 0), 1, 3_000, 91_000), false);
+    check(behind_turns((0, 0), 1, 3_000, 16_000), true);
+    // Nice 19 waits for its share of one in 69.
+    check(behind_turns((19, 0), 1, 3_000, 301_000), true);
+    check(behind_turns((19, 0), 1, 3_000, 1_301_000), false);
+}
+
+#[test]
+fn real_time_tasks_take_no_turns() {
+    let victim = Task::fair(100, "victim");
+    let trace = SyntheticTrace::new().shows_timers().at(20);
+    let trace = trace.block(victim, HOG).at(1_000).timer_irq().wake(victim);
+    let trace = trace.after(1).timer_irq_end().at(400_000);
+    let trace = trace.block(HOG, victim).after(20).block(victim, Task::IDLE);
+    let found = asked(trace, 100);
+    let verdict = found.verdict().expect("a verdict");
+    assert!(verdict.conclusive, "{}", verdict.sentence);
+}

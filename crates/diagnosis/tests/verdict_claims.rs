@@ -72,7 +72,7 @@ fn one_hog_is_named_with_its_length_and_share_in_one_sentence() {
         &diagnosis,
         &[
             "taskset -pc 1 200",
-            "chrt -r -p 49 200",
+            "chrt -f -p 49 200",
             "taskset -pc 0,1 100",
         ],
     );
@@ -134,7 +134,7 @@ fn a_storm_of_short_tasks_of_one_name_is_one_culprit() {
         &diagnosis,
         &[
             r"for tid in $(pgrep -w -x 'sh \[1\]'); do taskset -pc 1 $tid; done",
-            r"for tid in $(pgrep -w -x 'sh \[1\]'); do chrt -r -p 49 $tid; done",
+            r"for tid in $(pgrep -w -x 'sh \[1\]'); do chrt -f -p 49 $tid; done",
             "taskset -pc 0,1 100",
         ],
     );
@@ -201,8 +201,8 @@ fn advice_on_priorities_looks_at_the_whole_chain() {
         assert_eq!(commands, [expect]);
     };
     // The hog is below the victim, and above the thread that wakes it.
-    check(50, 70, "chrt -r -p 49 200");
-    check(50, 40, "chrt -r -p 39 200");
+    check(50, 70, "chrt -f -p 49 200");
+    check(50, 40, "chrt -f -p 39 200");
     check(50, 1, "chrt -f -p 61 400 && chrt -f -p 61 100");
 }
 

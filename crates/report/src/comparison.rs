@@ -18,7 +18,21 @@ pub fn comparison_text(comparison: &Comparison) -> String {
         let _ = writeln!(out, "{:<13}{}", "", chance(cause));
     }
     if comparison.causes.is_empty() {
-        out.push_str("Neither trace has a late activation.\n");
+        let (before, after) = comparison.recordings;
+        out += &match before + after {
+            2 => "Neither trace has an activation that is known to be late.\n".to_owned(),
+            all => {
+                format!("None of the {all} traces has an activation that is known to be late.\n")
+            }
+        };
+    }
+    if comparison.unsure > 0 {
+        let _ = writeln!(
+            out,
+            "Inconclusive: in {} activations may be late, and nobody knows how long they lasted; \
+             'rtscope diagnose TRACE' says which.",
+            counted(comparison.unsure, "trace")
+        );
     }
     let _ = writeln!(out, "{}", basis(comparison));
     out
@@ -113,6 +127,7 @@ pub fn comparison_json(comparison: &Comparison) -> Value {
         "recordings_after": comparison.recordings.1,
         "activations_before": comparison.activations.0,
         "activations_after": comparison.activations.1,
+        "unsure": comparison.unsure,
         "floor_ns": comparison.floor.as_ns(),
         "holes": comparison.holes,
         "loads_apart": comparison.loads.as_ref().map(|apart| json!({
@@ -199,6 +214,7 @@ mod tests {
             recordings: (3, 2),
             activations: (10, 20),
             without: 0,
+            unsure: 0,
             floor: Duration::ZERO,
             holes: 0,
             loads: None,

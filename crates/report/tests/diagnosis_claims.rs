@@ -34,7 +34,8 @@ fn the_short_answer_says_when_what_who_what_to_do_and_where_to_look() {
 2026-11-20 09:07:18.009  victim (tid 100, rt 50) was late by 8.000 ms on CPU 0: \
 burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
   do:    taskset -pc 1 200   # burner shares CPU 0 with victim
-  or:    chrt -r -p 49 200   # burner has rt 60, victim has rt 50
+  or:    chrt -f -p 49 200
+         # burner has rt 60, victim has rt 50; -r in place of -f where chrt -p says SCHED_RR
   check: rtscope watch --task victim --over 4ms
   look:  rtscope diagnose snapshot -v   # every step, ledger, stacks
 ";
@@ -134,8 +135,8 @@ burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
   what to change (any one of these):
     taskset -pc 1 200
       because burner shares CPU 0 with victim
-    chrt -r -p 49 200
-      because burner has rt 60, victim has rt 50
+    chrt -f -p 49 200
+      because burner has rt 60, victim has rt 50; -r in place of -f where chrt -p says SCHED_RR
   then check: rtscope watch --task victim --over 4ms
   look at it: rtscope cat snapshot --begin 0.000900000 --end 0.009100000
 ";

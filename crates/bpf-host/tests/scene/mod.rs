@@ -175,7 +175,7 @@ pub fn monotonic_ns() -> i64 {
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
-fn sleep_until(due_ns: i64) {
+pub fn sleep_until(due_ns: i64) {
     let due = libc::timespec {
         tv_sec: due_ns / 1_000_000_000,
         tv_nsec: due_ns % 1_000_000_000,

@@ -3,15 +3,17 @@
 //! The kernel sends each task's worst activations by and by, and nobody is told of them until a
 //! call comes: those of the moment before it are what it is about.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::evidence::{Hit, LateOne, StepKind, TaskRef};
-use event::{Duration, Error, Instant, Result};
+use event::{Duration, Error, Instant, Result, Tid};
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::SleepsInside;
 use crate::clock;
 
 /// Of so much time before a call the worst activation is what it is about.
@@ -124,6 +126,18 @@ pub struct Called {
     pub beside: Vec<(TaskRef, Duration)>,
     /// The one before had the place of its snapshot.
     pub in_short: bool,
+    /// Tasks that others woke between two releases by their own timer, in cycles of that moment
+    /// which are longer than what is told.
+    pub inside: Vec<SleepsInside>,
+}
+
+impl Called {
+    /// Whether a cycle may be what it is about, and not the activation that is told: of `latency`.
+    pub(super) fn keeps(&self, inside: &SleepsInside, latency: Duration) -> bool {
+        let worst = inside.worst;
+        let is_of_then = worst.end > self.call.at - LOOK_BACK && worst.begin <= self.call.at;
+        is_of_then && worst.duration() > latency
+    }
 }
 
 /// What is told of a hit in short.
@@ -156,6 +170,8 @@ pub(super) struct Listener {
     interval: Duration,
     /// When the next may be taken.
     next_snapshot: Instant,
+    /// When a task was made, as far as that is known.
+    born: fn(Tid) -> Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -177,6 +193,7 @@ impl Listener {
             answered: 0,
             interval,
             next_snapshot: Instant::MIN,
+            born,
         }
     }
 
@@ -250,30 +267,57 @@ impl Listener {
             more,
             beside,
             in_short,
+            inside: Vec::new(),
         };
         Some((called, hit))
     }
 
-    /// The worst of each task in the moment before a call: real-time tasks first, then the longest.
+    /// What a call is about, and behind it the worst of each other task in the moment before:
+    /// real-time tasks first, then the longest. No application calls its own start late: a task's
+    /// first activation comes behind all others. Most speak at once: of those of the same rank that
+    /// are not much shorter than the longest, the last one is meant.
     fn about(&self, pending: &Pending) -> Vec<Hit> {
         let from = (pending.call.at - LOOK_BACK).max(self.told);
         let is_about = |hit: &&Hit| hit.end > from && hit.origin <= pending.last;
+        let rank = |hit: &Hit| {
+            let born = (self.born)(hit.task.tid);
+            let is_start = born.is_some_and(|born| hit.origin < born + BORN_WITHIN);
+            (is_start, !hit.task.prio.is_real_time())
+        };
+        let about = self.hits.iter().filter(is_about);
+        let mut about: Vec<_> = about.map(|hit| (rank(hit), hit)).collect();
+        about.sort_by_key(|(rank, hit)| (*rank, Reverse(hit.latency())));
+        let Some((first, longest)) = about.first().copied() else {
+            return Vec::new();
+        };
+        let half = Duration::from_ns(longest.latency().as_ns() / 2);
+        let alike = about
+            .iter()
+            .filter(|(rank, hit)| *rank == first && hit.latency() >= half);
+        let meant = alike.map(|(_, hit)| *hit).max_by_key(|hit| hit.end);
+        let others = about.iter().map(|(_, hit)| *hit);
         let mut worst: Vec<Hit> = Vec::new();
-        for hit in self.hits.iter().filter(is_about) {
-            match worst.iter_mut().find(|one| one.task.tid == hit.task.tid) {
-                Some(one) if one.latency() < hit.latency() => *one = hit.clone(),
-                Some(_) => {}
-                None => worst.push(hit.clone()),
+        for hit in meant.into_iter().chain(others) {
+            if worst.iter().all(|one| one.task.tid != hit.task.tid) {
+                worst.push(hit.clone());
             }
         }
-        worst.sort_by_key(|hit| {
-            (
-                !hit.task.prio.is_real_time(),
-                std::cmp::Reverse(hit.latency()),
-            )
-        });
         worst
     }
+}
+
+/// The kernel says when a task was made in hundredths of a second; its first wake-up comes at once.
+const BORN_WITHIN: Duration = Duration::from_ms(11);
+
+/// When a task was made; none where it has ended.
+fn born(tid: Tid) -> Option<Instant> {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+    // Its name may hold anything; the 22nd word is the 20th behind that.
+    let (_, behind) = stat.rsplit_once(')')?;
+    let ticks: i64 = behind.split_whitespace().nth(19)?.parse().ok()?;
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as i64;
+    let since_boot = Duration::from_ns(ticks.saturating_mul(1_000_000_000 / ticks_per_second));
+    Some(clock::boot() + since_boot)
 }
 
 #[cfg(test)]
@@ -319,7 +363,11 @@ mod tests {
 
     fn listener() -> Listener {
         let calls = Arc::new(Calls::new().expect("calls"));
-        Listener::new(calls, Duration::from_ms(1_000))
+        Listener {
+            // Task 8 was made 400 ms before the calls of these tests, the others long ago.
+            born: |tid| (tid == Tid(8)).then(|| ms(4_600)),
+            ..Listener::new(calls, Duration::from_ms(1_000))
+        }
     }
 
     fn call(listener: &mut Listener, at_ms: i64) {
@@ -360,6 +408,66 @@ mod tests {
             &[(100, 4_990, 9), (7, 4_999, 3), (101, 4_980, 30)],
             Some((7, 3, vec![101, 100])),
         );
+    }
+
+    #[test]
+    fn a_tasks_start_is_told_only_where_nothing_else_was_late() {
+        let fair = |hit: Hit| Hit {
+            task: TaskRef {
+                prio: Prio::from_lttng(20),
+                ..hit.task.clone()
+            },
+            ..hit
+        };
+        let check = |hits: Vec<Hit>, expect_ms: i64| {
+            let mut listener = listener();
+            listener.ended(hits);
+            call(&mut listener, 5_000);
+            let found = told(listener.answer(ms(6_001)));
+            assert_eq!(found.map(|(_, latency_ms, _)| latency_ms), Some(expect_ms));
+        };
+        // Its first activation lasts from its making on, before it has its priority.
+        let start = || fair(hit(8, 4_613, 12));
+        check(vec![start(), hit(8, 4_990, 6)], 6);
+        check(vec![start(), fair(hit(8, 4_990, 6))], 6);
+        check(vec![start(), hit(100, 4_990, 2)], 2);
+        check(vec![start()], 12);
+        // As real-time it was late by less: that is what it is about.
+        check(vec![fair(hit(7, 4_800, 20)), hit(7, 4_990, 6)], 6);
+    }
+
+    #[test]
+    fn of_those_that_are_alike_the_last_before_the_call_is_meant() {
+        let check = |hits: &[(i32, i64, i64)], expect: (i32, i64, Vec<i32>)| {
+            let mut listener = listener();
+            let hit = |(tid, end, latency): &(i32, i64, i64)| hit(*tid, *end, *latency);
+            listener.ended(hits.iter().map(hit).collect());
+            call(&mut listener, 5_000);
+            assert_eq!(told(listener.answer(ms(6_001))), Some(expect), "{hits:?}");
+        };
+        // A hog works for a while, and who waited for it says so.
+        check(&[(7, 4_998, 7), (9, 4_999, 6)], (9, 6, vec![7]));
+        check(&[(9, 4_999, 6), (7, 4_998, 7)], (9, 6, vec![7]));
+        // One that is far shorter is another matter, whenever it ended.
+        check(&[(7, 4_600, 7), (9, 4_999, 3)], (7, 7, vec![9]));
+        // A task's own last one of two, and not its longest.
+        check(
+            &[(9, 4_300, 9), (9, 4_999, 6), (7, 4_998, 5)],
+            (9, 6, vec![7]),
+        );
+    }
+
+    #[test]
+    fn a_task_was_made_before_now_and_not_long_ago() {
+        let made =
+            std::thread::spawn(|| born(Tid(rustix::thread::gettid().as_raw_nonzero().get())));
+        let made = made.join().expect("it ends").expect("known");
+        let ago = clock::monotonic() - made;
+        assert!(
+            ago > Duration::ZERO && ago < Duration::from_ms(60_000),
+            "{ago}"
+        );
+        assert_eq!(born(Tid(i32::MAX)), None);
     }
 
     #[test]

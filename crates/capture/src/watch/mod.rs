@@ -41,6 +41,7 @@ use calls::Listener;
 use host::capabilities::Capabilities;
 use snapshots::{Desk, Folder, Snapshots};
 
+pub use bpf_host::SleepsInside;
 pub use calls::{Call, Called, Calls, WINDOW as CALL_WINDOW};
 pub use pair::{KEY_DEFAULT, PairQuestion, pair};
 pub use tracker_names::{key_name, keys_named};
@@ -154,6 +155,9 @@ pub struct Status {
     pub cost: Cost,
     /// The cost of each program in the kernel.
     pub programs: Vec<ProgramCost>,
+    /// Targets that others woke between two releases by their own timer: at the end, before that
+    /// nobody.
+    pub inside: Vec<SleepsInside>,
 }
 
 /// Who is told what the watch sees, in the thread that called [`run`].
@@ -169,6 +173,11 @@ pub trait WatchObserver {
     /// So it was, but the limits held its hit back.
     fn held_back(&mut self, _late: &LateOne) -> Result<()> {
         Ok(())
+    }
+    /// Somebody called, and the limits held back what there was to say: of what was late only this,
+    /// or none.
+    fn call_held_back(&mut self, _called: &Called, late: Option<&LateOne>) -> Result<()> {
+        late.map_or(Ok(()), |late| self.held_back(late))
     }
     /// A few times a second; whether to go on.
     fn status(&mut self, status: &Status) -> Result<bool>;
@@ -344,7 +353,8 @@ impl Session<'_> {
             if !observer.status(&status)? || self.is_over() {
                 // Nobody would see the end of what is late already.
                 self.watch.check_open()?;
-                return Ok(status);
+                let inside = self.watch.sleeps_inside()?;
+                return Ok(Status { inside, ..status });
             }
         }
     }
@@ -368,11 +378,19 @@ impl Session<'_> {
         })
     }
 
-    fn report(&mut self, caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
+    fn report(&mut self, mut caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
         self.desk.refresh();
-        if caught.called.as_ref().is_some_and(|called| called.in_short) {
-            let mut late = caught.hits.iter().map(calls::in_short);
-            return late.try_for_each(|late| observer.held_back(&late));
+        if let Some(called) = &mut caught.called {
+            let latency = caught.hits.first().map(Hit::latency).unwrap_or_default();
+            let mut inside = self.watch.sleeps_inside()?;
+            // The next call is about what comes from now on.
+            self.watch.forget_cycles()?;
+            inside.retain(|found| called.keeps(found, latency));
+            called.inside = inside;
+        }
+        if let Some(called) = caught.called.as_ref().filter(|called| called.in_short) {
+            let late = caught.hits.first().map(calls::in_short);
+            return observer.call_held_back(called, late.as_ref());
         }
         let nothing_late = caught.hits.is_empty();
         let (reports, call) = self.desk.reports(caught);
@@ -424,6 +442,7 @@ impl Session<'_> {
             statistics,
             cost,
             programs,
+            inside: Vec::new(),
         })
     }
 }

@@ -14,6 +14,7 @@ mod late;
 mod load_part;
 mod looping;
 mod measure;
+mod mistakes;
 mod monitor;
 mod preempt;
 mod read;
@@ -64,7 +65,8 @@ pub use view::View;
 pub use watch::{Until, Watch};
 pub use words::{Color, Generated};
 
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{self, Outcome, stdout_error};
+use crate::paint::Paint;
 
 /// How the help is laid out.
 const HELP: &str =
@@ -230,16 +232,22 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 
 /// Ends for help, version and mistakes: 0 with the text on stdout, or 1 with it on stderr.
 pub fn finish_early(error: &clap::Error) -> ExitCode {
-    let asked_for = matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    );
-    // A closed pipe is fine, and there is nobody left to tell anything else.
-    error.print().ok();
-    if asked_for {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed pipe is fine, and there is nobody left to tell anything else.
+            error.print().ok();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            error.print().ok();
+            ExitCode::FAILURE
+        }
+        _ => {
+            let words = std::env::args_os().skip(1);
+            let words: Vec<String> = words.map(|word| word.display().to_string()).collect();
+            let error = mistakes::explained(error, &Arguments::command(), &words);
+            exit::finish(Err(error), Paint::of_stderr(Color::Auto))
+        }
     }
 }
 

@@ -46,7 +46,10 @@ impl From<TraceUntil> for diagnosis::Until {
 #[command(after_help = DIAGNOSE_EXAMPLES, after_long_help = DIAGNOSE_LONG)]
 pub struct Diagnose {
     /// The trace or snapshot
-    pub trace: PathBuf,
+    ///
+    /// Several of one time, such as the kernel's and an application's, are read as one.
+    #[arg(required = true)]
+    pub trace: Vec<PathBuf>,
     /// Late activations of these tasks: name, id, pid:N, prio:N
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
@@ -105,7 +108,10 @@ pub struct Diagnose {
 #[command(after_help = INFO_EXAMPLES)]
 pub struct Info {
     /// The trace or snapshot
-    pub trace: PathBuf,
+    ///
+    /// Several are read as one.
+    #[arg(required = true)]
+    pub trace: Vec<PathBuf>,
     /// The part to count.
     #[command(flatten)]
     pub window: Window,

@@ -29,7 +29,10 @@ impl TimeWord {
         let refuse = || {
             Error::new(ErrorKind::InvalidInput, "not a time of a trace")
                 .found(format!("'{text}'"))
-                .fix("give seconds of the trace's clock (530.25), or time after its start (+1.5s)")
+                .fix(
+                    "give seconds of the trace's clock (530.25), time after its start (+1.5s), or \
+                     a date (2026-11-20T09:07:19.5Z, '2026-11-20 09:07:19.5')",
+                )
         };
         if let Some(wall) = WallWord::parse(text) {
             return Ok(TimeWord::Wall(wall));
@@ -73,8 +76,8 @@ impl WindowOptions {
 /// A diagnosis, decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiagnoseOptions {
-    /// The trace.
-    pub trace: PathBuf,
+    /// The traces, of one time.
+    pub traces: Vec<PathBuf>,
     /// Whose activations; empty: whatever the trace's own hits name, else every real-time task.
     pub tasks: TaskFilter,
     /// Where an activation ends.
@@ -104,7 +107,7 @@ impl DiagnoseOptions {
         }
         let over = |text: &String| positive_duration("--over", text);
         Ok(DiagnoseOptions {
-            trace: typed.trace.clone(),
+            traces: typed.trace.clone(),
             tasks: tasks(&typed.task, typed.tid)?.or(processes(&typed.pid, &typed.process)?),
             until: typed.until.into(),
             over: typed.over.as_ref().map(over).transpose()?,
@@ -118,8 +121,8 @@ impl DiagnoseOptions {
 /// A summary, decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InfoOptions {
-    /// The trace.
-    pub trace: PathBuf,
+    /// The traces, read as one.
+    pub traces: Vec<PathBuf>,
     /// Where to look.
     pub window: WindowOptions,
     /// What breaks the standard is an error.
@@ -135,7 +138,7 @@ impl InfoOptions {
     /// [`ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Info) -> Result<Self> {
         Ok(InfoOptions {
-            trace: typed.trace.clone(),
+            traces: typed.trace.clone(),
             window: WindowOptions::new(&typed.window)?,
             strict: typed.strict,
             json: typed.json,
@@ -156,6 +159,14 @@ mod tests {
             "530.25",
             Some(TimeWord::At(Instant::from_ns(530_250_000_000))),
         );
+        for date in [
+            "2026-11-23T10:50:41Z",
+            "2026-11-23T10:50:41+00:00",
+            "10:50:41",
+        ] {
+            let found = TimeWord::parse(date);
+            assert!(matches!(found, Ok(TimeWord::Wall(_))), "{date}");
+        }
         check("+1.5s", Some(TimeWord::AfterStart(Duration::from_ms(1500))));
         check("+1.5", None);
         check("noon", None);

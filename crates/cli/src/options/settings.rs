@@ -8,8 +8,11 @@ use serde::de::DeserializeOwned;
 /// The settings in a file; `manual` is the page that lists what can be set.
 pub(super) fn settings<T: DeserializeOwned>(path: &Path, manual: &str) -> Result<T> {
     let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| Error::io(format!("cannot read the settings {name}"), cause))?;
+    let text = std::fs::read_to_string(path).map_err(|cause| {
+        Error::io(format!("cannot read the settings {name}"), cause).fix(format!(
+            "name a file that is there; {manual} lists what can be set in it"
+        ))
+    })?;
     let fix = format!("{manual} lists what can be set");
     parse(&text, &format!("the settings {name} make"), &fix)
 }

@@ -20,12 +20,15 @@ pub enum WallWord {
         seconds: u32,
         /// And nanoseconds.
         ns: u32,
+        /// So many seconds ahead of UTC, where that was given.
+        ahead_s: Option<i32>,
     },
 }
 
 impl WallWord {
-    /// Reads `hh:mm:ss[.n]`, the same after `yyyy-mm-dd ` or `yyyy-mm-ddT`, or seconds or
-    /// nanoseconds since 1970; none for anything else.
+    /// Reads `hh:mm:ss[.n]`, the same after `yyyy-mm-dd ` or `yyyy-mm-ddT`, each with `Z` or an
+    /// offset (`+02:00`, `-0330`, `+01`) behind it, or seconds or nanoseconds since 1970; none for
+    /// anything else.
     pub fn parse(text: &str) -> Option<WallWord> {
         if text.len() >= EPOCH_DIGITS_MIN && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().ok().map(WallWord::SinceEpoch);
@@ -37,6 +40,7 @@ impl WallWord {
             Some((date, time)) => (Some(parse_date(date)?), time),
             None => (None, text),
         };
+        let (time, ahead_s) = zone(time)?;
         let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
         let mut parts = time.split(':').map(|part| number(part, 2));
         let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
@@ -52,6 +56,7 @@ impl WallWord {
             date,
             seconds: hour * 3_600 + minute * 60 + second,
             ns,
+            ahead_s,
         })
     }
 
@@ -62,14 +67,24 @@ impl WallWord {
     pub fn resolve(self, trace: &Trace, utc: bool) -> Result<Instant> {
         let wall_ns = match self {
             WallWord::SinceEpoch(ns) => ns,
-            WallWord::OfDay { date, seconds, ns } => {
-                let calendar = Calendar { utc, dated: false };
+            WallWord::OfDay {
+                date,
+                seconds,
+                ns,
+                ahead_s,
+            } => {
+                let calendar = Calendar {
+                    utc: utc || ahead_s.is_some(),
+                    dated: false,
+                };
+                let ahead_ns = i64::from(ahead_s.unwrap_or(0)) * 1_000_000_000;
                 let date = match date {
                     Some(date) => date,
-                    None => only_day(trace, calendar)?,
+                    None => only_day(trace, calendar, ahead_ns)?,
                 };
                 calendar
                     .wall_ns(date, seconds)
+                    .saturating_sub(ahead_ns)
                     .saturating_add(i64::from(ns))
             }
         };
@@ -96,9 +111,9 @@ fn epoch_seconds(text: &str) -> Option<i64> {
 }
 
 /// The day of a trace that does not go over midnight.
-fn only_day(trace: &Trace, calendar: Calendar) -> Result<Date> {
+fn only_day(trace: &Trace, calendar: Calendar, ahead_ns: i64) -> Result<Date> {
     let days = trace.range().map(|range| {
-        let day = |instant| calendar.date(trace.wall_ns(instant));
+        let day = |instant| calendar.date(trace.wall_ns(instant).saturating_add(ahead_ns));
         (day(range.begin), day(range.end))
     });
     match days {
@@ -110,6 +125,36 @@ fn only_day(trace: &Trace, calendar: Calendar) -> Result<Date> {
         .found("a trace that goes over midnight, or does not say its time")
         .fix("give the date too, as in '2026-11-20 09:07:19.5'")),
     }
+}
+
+/// A time of day, and by how many seconds its zone is ahead of UTC; none where what stands there is
+/// no zone.
+fn zone(time: &str) -> Option<(&str, Option<i32>)> {
+    if let Some(time) = time.strip_suffix(['Z', 'z']) {
+        return Some((time.trim_end(), Some(0)));
+    }
+    let Some(at) = time.find(['+', '-']) else {
+        return Some((time, None));
+    };
+    let (time, zone) = time.split_at(at);
+    let (sign, digits) = zone.split_at(1);
+    let digits = digits.replacen(':', "", 1);
+    if !digits.is_ascii() {
+        return None;
+    }
+    let (hours, minutes) = match digits.len() {
+        2 => (number(&digits, 2)?, 0),
+        4 => (number(&digits[..2], 2)?, number(&digits[2..], 2)?),
+        _ => return None,
+    };
+    if hours > 14 || minutes > 59 {
+        return None;
+    }
+    let ahead_s = (hours * 3_600 + minutes * 60) as i32;
+    Some((
+        time.trim_end(),
+        Some(if sign == "-" { -ahead_s } else { ahead_s }),
+    ))
 }
 
 fn parse_date(text: &str) -> Option<Date> {
@@ -139,7 +184,22 @@ mod tests {
         let check = |text: &str, expect: Option<WallWord>| {
             assert_eq!(WallWord::parse(text), expect, "{text}");
         };
-        let of_day = |date, seconds, ns| Some(WallWord::OfDay { date, seconds, ns });
+        let of_day = |date, seconds, ns| {
+            Some(WallWord::OfDay {
+                date,
+                seconds,
+                ns,
+                ahead_s: None,
+            })
+        };
+        let ahead = |date, seconds, ahead_s| {
+            Some(WallWord::OfDay {
+                date,
+                seconds,
+                ns: 0,
+                ahead_s: Some(ahead_s),
+            })
+        };
         let date = Some(Date {
             year: 2014,
             month: 12,
@@ -150,6 +210,12 @@ mod tests {
         check("17:29:43.5", of_day(None, 62_983, 500_000_000));
         check("2014-12-12 17:29:43", of_day(date, 62_983, 0));
         check("2014-12-12T17:29:43", of_day(date, 62_983, 0));
+        check("2014-12-12T17:29:43Z", ahead(date, 62_983, 0));
+        check("2014-12-12T17:29:43+00:00", ahead(date, 62_983, 0));
+        check("2014-12-12 17:29:43 +02:00", ahead(date, 62_983, 7_200));
+        check("2014-12-12T17:29:43-0330", ahead(date, 62_983, -12_600));
+        check("17:29:43+01", ahead(None, 62_983, 3_600));
+        check("17:29:43z", ahead(None, 62_983, 0));
         check(
             "1418423383802588035",
             Some(WallWord::SinceEpoch(1_418_423_383_802_588_035)),
@@ -161,6 +227,14 @@ mod tests {
             "1:2:3",
             "00:00",
             "2014-13-01 00:00:00",
+            "17:29:43+1",
+            "17:29:43+15:00",
+            "17:29:43+01:60",
+            "17:29:43+01:00:00",
+            "17:29:43é+1",
+            "17:29:43+é1",
+            "17:29:43+aé1",
+            "Z",
             "",
         ] {
             check(text, None);

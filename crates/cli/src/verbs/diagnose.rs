@@ -1,7 +1,7 @@
 //! `rtscope diagnose`: the late activations of a trace, who made them late, and what to change.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use diagnosis::{Diagnosis, LateActivation, Query, diagnose};
 use event::{Duration, Result};
@@ -19,21 +19,21 @@ use crate::verbs::{again, opened, page, window};
 /// Runs the verb.
 pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
     let options = DiagnoseOptions::new(typed)?;
-    let trace = opened::open(&options.trace)?;
+    let trace = opened::open_of_one_time(&options.traces, "diagnose")?;
     let mut diagnosis = diagnose(&trace, &query(&options, &trace)?)?;
     name_mutexes(&mut diagnosis, &trace)?;
     again::check_as_asked(&mut diagnosis, typed);
     if let Some(file) = &typed.html {
-        page::write(file, &trace, &options.trace, &diagnosis)?;
+        page::write(file, &trace, &named(&options.traces), &diagnosis)?;
     }
     if let Some(file) = &typed.svg {
-        page::write_picture(file, &trace, &options.trace, &diagnosis)?;
+        page::write_picture(file, &trace, &named(&options.traces), &diagnosis)?;
     }
     let text = if options.json {
         format!("{:#}\n", diagnosis_json(&diagnosis))
     } else {
         let telling = Telling {
-            trace: &options.trace,
+            trace: &named(&options.traces),
             more: again::with_all(again::own_words()),
             info: trace.info(),
             verbose: typed.verbose,
@@ -45,6 +45,17 @@ pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
     Ok(outcome(&diagnosis, options.over.is_some()))
+}
+
+/// The traces, as words of a command.
+fn named(traces: &[PathBuf]) -> PathBuf {
+    match traces {
+        [one] => one.clone(),
+        several => {
+            let names = several.iter().map(|path| path.display().to_string());
+            PathBuf::from(names.collect::<Vec<_>>().join(" "))
+        }
+    }
 }
 
 /// Names the mutexes in it by the programs' files; says what stands in the way.

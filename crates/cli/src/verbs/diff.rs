@@ -111,6 +111,10 @@ fn doubt(comparison: &Comparison) -> Option<String> {
     if let Some(apart) = &comparison.loads {
         return Some(loads_apart(apart));
     }
+    let unsure = comparison.unsure;
+    if unsure > 0 {
+        return Some(format!("in {unsure} of the traces activations may be late"));
+    }
     let holes = comparison.holes;
     (holes > 0).then(|| format!("events are missing in {}", places(holes)))
 }
@@ -147,21 +151,23 @@ mod tests {
             before: 0.5,
             after: 0.2,
         };
-        let check = |without, holes, loads: Option<&LoadsApart>, expect| {
+        let check = |without, unsure, holes, loads: Option<&LoadsApart>, expect| {
             let comparison = Comparison {
                 causes: Vec::new(),
                 recordings: (1, 1),
                 activations: (7, 7),
                 without,
+                unsure,
                 floor: Duration::ZERO,
                 holes,
                 loads: loads.cloned(),
             };
-            assert_eq!(outcome(&comparison), expect, "{without}, {holes}");
+            assert_eq!(outcome(&comparison), expect, "{without}, {unsure}, {holes}");
         };
-        check(0, 0, None, Outcome::Fine);
-        check(0, 1, None, Outcome::Inconclusive);
-        check(1, 0, None, Outcome::Inconclusive);
-        check(0, 0, Some(&other), Outcome::Inconclusive);
+        check(0, 0, 0, None, Outcome::Fine);
+        check(0, 0, 1, None, Outcome::Inconclusive);
+        check(0, 1, 0, None, Outcome::Inconclusive);
+        check(1, 0, 0, None, Outcome::Inconclusive);
+        check(0, 0, 0, Some(&other), Outcome::Inconclusive);
     }
 }

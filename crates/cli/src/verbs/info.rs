@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use event::{Error, ErrorKind, Result};
 use report::{TraceFacts, trace_facts_json, trace_facts_text};
-use trace::Trace;
+use trace::{OpenOptions, Root, Trace};
 
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Info;
@@ -17,9 +17,10 @@ use crate::verbs::{opened, window};
 /// Runs the verb.
 pub fn run(typed: &Info) -> Result<Outcome> {
     let options = InfoOptions::new(typed)?;
+    let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
     let mut trace = match options.strict {
-        true => Trace::open(&options.trace)?,
-        false => opened::open(&options.trace)?,
+        true => Trace::open_all(&roots, &OpenOptions::default())?,
+        false => opened::open_all(&roots, &OpenOptions::default())?,
     };
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;

@@ -71,10 +71,15 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
         asked.code = named_by(symbols, &trace);
     }
     let blind = warn_of_needs(&reports, &trace);
-    if let Some(filter) = &asked.events {
+    let matches_nothing = match &asked.events {
         // Said here what looks like a mistake in it; the pass binds it again.
-        cat::compile(filter, &trace)?;
-    }
+        Some(filter) => {
+            let filter = cat::compile(filter, &trace)?;
+            let mut classes = trace.classes().iter();
+            !classes.any(|class| filter.program().wants(class.id) != expr::Wants::Never)
+        }
+        None => false,
+    };
     let pass = match &request.output {
         Output::Text => text(request, &trace, &reports, &asked)?,
         Output::Json => json(request, &trace, &reports, &asked)?,
@@ -89,6 +94,7 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
     }
     let nothing = warn_of_nothing(&pass, &asked, &trace);
     // What lies in a hole nobody knows, and what was not recorded neither.
+    let nothing = nothing || matches_nothing;
     Ok(match pass.holes + pass.damages > 0 || blind || nothing {
         false => Outcome::Fine,
         true => Outcome::Inconclusive,

@@ -1,6 +1,6 @@
 //! Rules about tasks: where they run, with which priority, and what their programs do.
 
-use event::evidence::{Blocked, BlockedOn, StepKind, TaskRef};
+use event::evidence::{Blocked, BlockedOn, Moment, StepKind, TaskRef};
 use event::kernel_threads;
 
 use super::{Case, for_culprit, other_cpus, task_of};
@@ -84,7 +84,7 @@ pub(super) fn leave_deadline(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| is_deadline(task))?;
     let because = format!(
         "{} has SCHED_DEADLINE, goes before every priority and cannot be moved; a shorter runtime \
-         (chrt -d -T) helps too",
+         (chrt -d -T) helps too. With -o it keeps no deadline any more",
         task.comm
     );
     Some((because, for_culprit(case, task, "chrt -o -p 0 {}")))
@@ -94,22 +94,46 @@ pub(super) fn leave_deadline(case: &Case<'_>) -> Option<(String, String)> {
 pub(super) fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(case, task))?;
     let priority = task.prio.rt()?;
-    let (low, command) = match lowest(case) {
+    let (low, command, note) = match lowest(case) {
         Some((low, low_priority)) => {
             let below = low_priority
                 .checked_sub(1)
                 .filter(|below| *below >= 1 && priority >= low_priority)?;
             let low = format!("{low} has rt {low_priority}");
-            (low, format!("chrt -r -p {below} {{}}"))
+            let (letter, note) = match policy(case, task) {
+                Some(ROUND_ROBIN) => ('r', ""),
+                Some(_) => ('f', ""),
+                None => ('f', "; -r in place of -f where chrt -p says SCHED_RR"),
+            };
+            (low, format!("chrt -{letter} -p {below} {{}}"), note)
         }
         None => {
             let victim = &case.late.task;
             let low = format!("{} has nice {}", victim.comm, victim.prio.nice()?);
-            (low, "chrt -o -p 0 {}".to_owned())
+            let note = "; it is not real-time any more then, and waits as others do";
+            (low, "chrt -o -p 0 {}".to_owned(), note)
         }
     };
-    let because = format!("{} has rt {priority}, {low}", task.comm);
+    let because = format!("{} has rt {priority}, {low}{note}", task.comm);
     Some((because, for_culprit(case, task, &command)))
+}
+
+/// SCHED_FIFO and SCHED_RR, as the kernel numbers them.
+const FIFO: u32 = 1;
+const ROUND_ROBIN: u32 = 2;
+
+/// The policy of a real-time task, or of one of its name, as the watch saw it when it ran ahead.
+fn policy(case: &Case<'_>, task: &TaskRef) -> Option<u32> {
+    let is_it = |moment: &&Moment| match case.culprit.tasks {
+        1 => moment.task.tid == task.tid,
+        _ => moment.task.comm == task.comm,
+    };
+    let mut seen = case.model.evidence.moments.iter().filter(is_it);
+    seen.find_map(|moment| {
+        let policies = [moment.came_policy, moment.policy];
+        let real_time = |policy: &u32| [FIFO, ROUND_ROBIN].contains(policy);
+        policies.into_iter().find(real_time)
+    })
 }
 
 /// The tasks that an activation hangs on, the late one last: each that a step wakes.
@@ -182,7 +206,8 @@ pub(super) fn raise_weight(case: &Case<'_>) -> Option<(String, String)> {
     let nice = (own.min(other) - NICE_STEP).max(NICE_MIN);
     (nice < own).then_some(())?;
     let because = format!(
-        "{} (nice {own}) and {} (nice {other}) share the CPU by their weights",
+        "{} (nice {own}) and {} (nice {other}) share the CPU by their weights; all that share it \
+         get less then",
         waiter.comm, task.comm
     );
     Some((because, format!("renice -n {nice} -p {}", waiter.tid)))

@@ -104,9 +104,41 @@ impl Reader<'_> {
     }
 
     fn absent(&self, what: &str, found: &str) -> Error {
+        let fix = match what {
+            "task" => "ps -eLo pid,tid,rtprio,comm lists tasks; diagnose again for the ids of now",
+            _ => "sysctl -a lists the settings below /proc/sys; ls shows the files of the others",
+        };
         Error::new(ErrorKind::NotFound, format!("there is no such {what}"))
             .found(format!("{found}, in '{}'", self.command))
-            .fix("ps -eLo pid,tid,rtprio,comm lists tasks; diagnose again for the ids of now")
+            .fix(fix)
+    }
+
+    /// What the kernel would refuse, before anything is tried.
+    fn impossible(&self, what: &str, found: String, fix: &str) -> Error {
+        Error::new(ErrorKind::InvalidInput, what)
+            .found(format!("{found}, in '{}'", self.command))
+            .fix(fix)
+    }
+
+    /// Refuses CPUs of which none is there: the kernel passes over single ones.
+    fn has_cpus(&self, cpus: &[event::Cpu]) -> Result<()> {
+        let online = std::fs::read_to_string(self.root.join("sys/devices/system/cpu/online"));
+        let Some(online) = online
+            .ok()
+            .and_then(|text| event::Cpu::parse_list(text.trim()).ok())
+        else {
+            return Ok(());
+        };
+        match cpus.iter().any(|cpu| online.contains(cpu)) {
+            true => Ok(()),
+            false => {
+                let names: Vec<String> = online.iter().map(|cpu| cpu.0.to_string()).collect();
+                let fix = format!("this machine has the CPUs {}", names.join(","));
+                let names: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
+                let found = format!("CPUs {}", names.join(","));
+                Err(self.impossible("there is no such CPU", found, &fix))
+            }
+        }
     }
 
     /// The tasks that `pgrep` names, each with the command behind it.
@@ -189,7 +221,7 @@ impl Reader<'_> {
             ["-pc" | "-cp", cpus, tid] | ["-p", "-c", cpus, tid] => (*cpus, self.task(tid)?),
             _ => return Err(self.unknown()),
         };
-        event::Cpu::parse_list(cpus)?;
+        self.has_cpus(&event::Cpu::parse_list(cpus)?)?;
         let before = task.affinity();
         let before = before.ok_or_else(|| self.absent("task", &task.to_string()))?;
         Ok(match before == cpus {
@@ -217,6 +249,13 @@ impl Reader<'_> {
         let policy = policy
             .filter(|_| kinds.next().is_none())
             .ok_or_else(|| self.unknown())?;
+        if !Policy::takes(policy, priority) {
+            return Err(self.impossible(
+                "the policy does not take this priority",
+                priority.to_string(),
+                "-f and -r take 1 to 99, the other policies 0: chrt -m",
+            ));
+        }
         self.schedule(tid, |before| before.with_policy(policy, priority))
     }
 
@@ -278,6 +317,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for (path, text) in [
             ("proc/irq/24/smp_affinity_list", "0-1\n"),
+            ("sys/devices/system/cpu/online", "0-1\n"),
             ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
             (
                 "sys/kernel/mm/transparent_hugepage/enabled",
@@ -376,6 +416,16 @@ mod tests {
             "echo 1 > /proc/irq/77/smp_affinity_list",
             ErrorKind::NotFound,
         );
+        check("sysctl -w nosuch.thing=1", ErrorKind::NotFound);
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        for command in [
+            format!("chrt -f -p 0 {own}"),
+            format!("chrt -r -p 100 {own}"),
+            format!("chrt -o -p 5 {own}"),
+            format!("taskset -pc 99 {own}"),
+        ] {
+            check(&command, ErrorKind::InvalidInput);
+        }
         // It is so already.
         check(
             "sysctl -w kernel.sched_rt_runtime_us=950000",

@@ -70,6 +70,48 @@ impl Change {
         }
     }
 
+    /// The task that it is about, where it is about one, and that is gone.
+    fn gone(&self) -> Option<&TaskId> {
+        match self {
+            Change::Write { .. } => None,
+            Change::Affinity { task, .. } | Change::Schedule { task, .. } => {
+                Some(task).filter(|task| !task.is_there())
+            }
+        }
+    }
+
+    /// Why it could not be made, and what helps.
+    fn refused(&self, error: std::io::Error) -> Error {
+        if let Some(task) = self.gone() {
+            let error = Error::new(ErrorKind::NotFound, "the task of the change has ended");
+            return error
+                .found(task.to_string())
+                .fix("ps -eLo pid,tid,rtprio,comm lists tasks; diagnose again for the ids of now");
+        }
+        let found = format!("{self}: {error}");
+        let fix = match (error.kind(), self) {
+            (std::io::ErrorKind::PermissionDenied, _) => "run it with sudo".to_owned(),
+            (std::io::ErrorKind::NotFound, Change::Write { path, .. }) => {
+                format!("ls {} shows what is there", quoted_folder(path))
+            }
+            (_, Change::Affinity { .. }) => {
+                "choose CPUs that are in /sys/devices/system/cpu/online and in the cpuset of the \
+                 task's group"
+                    .to_owned()
+            }
+            (_, Change::Schedule { .. }) => {
+                "chrt -m prints which priorities a policy takes".to_owned()
+            }
+            (_, Change::Write { path, .. }) => format!(
+                "cat {} shows a value that the kernel takes; what is fixed at boot cannot be tried",
+                path.display()
+            ),
+        };
+        Error::io("the kernel refuses the change", error)
+            .found(found)
+            .fix(fix)
+    }
+
     /// Whether it is in force.
     fn take_back(&self) -> std::io::Result<()> {
         match self {
@@ -119,6 +161,11 @@ impl std::fmt::Display for Change {
             } => write!(f, "{task}: {before} -> {after}"),
         }
     }
+}
+
+/// The folder of a setting, for a shell.
+fn quoted_folder(path: &Path) -> String {
+    path.parent().unwrap_or(path).display().to_string()
 }
 
 /// What to write to get a setting back: of a choice, the one in brackets.
@@ -190,11 +237,7 @@ impl Trial {
         for change in &self.state.changes {
             if let Err(error) = change.make() {
                 self.off()?;
-                return Err(Error::io("the machine refuses the change", error)
-                    .found(change.to_string())
-                    .fix(
-                        "run it with sudo; a setting that the kernel fixes at boot cannot be tried",
-                    ));
+                return Err(change.refused(error));
             }
         }
         Ok(())
@@ -278,12 +321,7 @@ pub fn state(root: &Path) -> Result<Option<State>> {
 fn save(root: &Path, state: &State) -> Result<()> {
     let path = path(root);
     let cannot = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::new(
-            ErrorKind::AlreadyExists,
-            "something is being tried already, or was left",
-        )
-        .found(path.display().to_string())
-        .fix("rtscope tune --undo"),
+        std::io::ErrorKind::AlreadyExists => taken(root),
         _ => Error::io(
             format!("cannot keep the state in {}", path.display()),
             error,
@@ -298,6 +336,32 @@ fn save(root: &Path, state: &State) -> Result<()> {
     let linked = written.and_then(|()| std::fs::hard_link(&half, &path));
     std::fs::remove_file(&half).ok();
     linked.map_err(cannot)
+}
+
+/// Whether the process that tries is there.
+pub fn is_under_way(state: &State) -> bool {
+    Path::new("/proc").join(state.pid.to_string()).exists()
+}
+
+/// Another trial is under way, or was left.
+fn taken(root: &Path) -> Error {
+    match state(root) {
+        Ok(Some(state)) if is_under_way(&state) => under_way(&state),
+        Ok(_) => Error::new(
+            ErrorKind::AlreadyExists,
+            "a tune that was killed left what it tried",
+        )
+        .found(path(root).display().to_string())
+        .fix("rtscope tune --undo"),
+        Err(error) => error,
+    }
+}
+
+/// Nobody takes back what a living process tries.
+pub fn under_way(state: &State) -> Error {
+    Error::new(ErrorKind::AlreadyExists, "a tune is under way")
+        .found(format!("process {}", state.pid))
+        .fix("wait for its end, or end it with Ctrl-C: it takes everything back")
 }
 
 /// Takes back what a trial left, in the reverse order; what it had changed.
@@ -376,6 +440,11 @@ mod tests {
         trial.on().expect("on");
         let again = Trial::begin(root, vec![], vec![]).expect_err("one is under way");
         assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+        let fix = again.fixed_by().unwrap_or_default();
+        assert!(
+            fix.contains("Ctrl-C") && !fix.contains("--undo"),
+            "it lives: {fix}"
+        );
         drop(trial);
         assert_eq!(irq_now(root), "0-1");
         assert_eq!(state(root).expect("read"), None);
@@ -403,6 +472,62 @@ mod tests {
             (irq_now(root).as_str(), state(root).expect("read")),
             ("1", None)
         );
+    }
+
+    #[test]
+    fn a_refusal_says_the_kernels_reason_and_what_helps_against_that_one() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let check = |change: Change, found: &str, fix: &str| {
+            let error = change.make().expect_err("refused");
+            let error = change.refused(error);
+            let said = error.value_found().unwrap_or_default();
+            assert!(said.contains(found), "{error:#}");
+            let said = error.fixed_by().unwrap_or_default();
+            assert!(said.contains(fix) && !said.contains("sudo"), "{error:#}");
+        };
+        let task = TaskId::find(own).expect("our own");
+        let affinity = |task: TaskId| Change::Affinity {
+            task,
+            before: "0".to_owned(),
+            after: "1023".to_owned(),
+        };
+        check(affinity(task.clone()), "Invalid argument", "cpu/online");
+        let before = task.policy().expect("its own");
+        let after = before.with_policy(99, 1);
+        let policy = Change::Schedule {
+            task,
+            before,
+            after,
+        };
+        check(policy, "Invalid argument", "chrt -m");
+        // A task that has ended is no reason to ask for rights.
+        let ended = std::thread::spawn(|| {
+            let own = rustix::thread::gettid().as_raw_nonzero().get();
+            TaskId::find(own).expect("our own")
+        });
+        let ended = ended.join().expect("it ends");
+        while ended.is_there() {
+            std::thread::yield_now();
+        }
+        check(affinity(ended), "(", "ps -eLo");
+    }
+
+    #[test]
+    fn what_a_dead_tune_left_is_undone_by_undo() {
+        let machine = machine();
+        let root = machine.path();
+        let mut child = std::process::Command::new("true").spawn().expect("a child");
+        let pid = child.id();
+        child.wait().expect("it ends");
+        let state = State {
+            version: VERSION,
+            pid,
+            commands: vec![],
+            changes: vec![],
+        };
+        save(root, &state).expect("saved");
+        let error = Trial::begin(root, vec![], vec![]).expect_err("left");
+        assert_eq!(error.fixed_by(), Some("rtscope tune --undo"), "{error:#}");
     }
 
     #[test]

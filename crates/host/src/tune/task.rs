@@ -168,9 +168,20 @@ impl Policy {
         }
     }
 
-    /// The same with this nice value.
+    /// Whether the kernel takes a priority with a policy.
+    pub(super) fn takes(policy: u32, priority: u32) -> bool {
+        match policy {
+            FIFO | ROUND_ROBIN => (1..=99).contains(&priority),
+            _ => priority == 0,
+        }
+    }
+
+    /// The same with this nice value, where that says how the task is scheduled.
     pub(super) fn with_nice(self, nice: i32) -> Policy {
-        Policy { nice, ..self }
+        match self.policy {
+            FIFO | ROUND_ROBIN | DEADLINE => self,
+            _ => Policy { nice, ..self },
+        }
     }
 }
 

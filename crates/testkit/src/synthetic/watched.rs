@@ -77,12 +77,17 @@ impl SyntheticTrace {
     /// Evidence: a task of a hit as it is now, in this role (0 target, 1 running, 2 waker), with
     /// the bits of [`moment`].
     pub fn moment(self, task: Task, role: i64, flags: u64) -> Self {
+        self.moment_of_policy(task, role, flags, 0)
+    }
+
+    /// The same with the task's policy, as the kernel numbers them.
+    pub fn moment_of_policy(self, task: Task, role: i64, flags: u64, policy: u64) -> Self {
         let mut fields = task_fields(task).to_vec();
         fields.extend([
             ("role", Value::Signed(role)),
-            ("policy", Value::Unsigned(0)),
+            ("policy", Value::Unsigned(policy)),
             ("came_prio", Value::Signed(task.lttng_prio())),
-            ("came_policy", Value::Unsigned(0)),
+            ("came_policy", Value::Unsigned(policy)),
             ("flags", Value::Unsigned(flags)),
         ]);
         self.event("rtscope_moment", &fields)

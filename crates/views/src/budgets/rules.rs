@@ -1,6 +1,7 @@
 //! The text of budgets: definitions of periods, and what must not take longer than how long.
 
 use event::{Duration, Error, ErrorKind, NamedTask, Result, TaskPattern};
+use expr::nearest;
 use expr::period::Periods;
 
 use super::handled::{Called, Which};
@@ -137,10 +138,7 @@ impl Rules {
             };
             let is_it = |period: &expr::period::Period| period.name.as_deref() == Some(name);
             if !periods.list().iter().any(is_it) {
-                let error = Error::new(ErrorKind::NotFound, "no period has the budget's name");
-                return Err(error
-                    .found(format!("'{name}'"))
-                    .fix(format!("define it: period {name} : BEGIN : END")));
+                return Err(no_period(name, &periods));
             }
         }
         Ok(Rules { periods, budgets })
@@ -151,6 +149,44 @@ const FORM: &str = "write budgets as 'control within 1ms p99.9', 'wake-up of npt
                     'work of npt within 1ms', 'response of npt within 2ms', 'irq 36 within 50us', \
                     'softirq NET_RX within 1ms', 'system call futex of npt within 1ms' or \
                     'timer of npt within 50us'";
+
+/// What a budget may be about besides a period, as far as it is always the same.
+const SUBJECTS: [&str; 7] = [
+    "wake-up of",
+    "work of",
+    "response of",
+    "irq",
+    "softirq",
+    "system call",
+    "timer of",
+];
+
+/// Nothing has the name of a budget: it is mistyped, or not defined.
+fn no_period(name: &str, periods: &Periods) -> Error {
+    let near_subject = SUBJECTS.iter().find_map(|subject| {
+        let words = subject.split(' ').count();
+        let typed: Vec<&str> = name.split(' ').take(words).collect();
+        let typed = typed.join(" ");
+        let rest = name.get(typed.len()..)?;
+        nearest(&typed, std::iter::once(*subject))?;
+        Some(format!("{subject}{rest}"))
+    });
+    let names = || {
+        periods
+            .list()
+            .iter()
+            .filter_map(|period| period.name.as_deref())
+    };
+    let near = near_subject.or_else(|| nearest(name, names()).map(str::to_owned));
+    let fix = match near {
+        Some(near) => format!("perhaps '{near}' is meant; {FORM}"),
+        // The name of a period is one word.
+        None if name.contains(' ') => FORM.to_owned(),
+        None => format!("define it: period {name} : BEGIN : END; or {FORM}"),
+    };
+    let error = Error::new(ErrorKind::NotFound, "no period has the budget's name");
+    error.found(format!("'{name}'")).fix(fix)
+}
 
 /// Lines without comments, each with those that go on from it.
 fn joined(text: &str) -> Vec<String> {
@@ -181,8 +217,10 @@ fn budget(line: &str, periods: &Periods) -> Result<Budget> {
         return Err(wrong("a line is no rule"));
     };
     let mut words = rest.split_whitespace();
-    let limit = words.next().and_then(|word| Duration::parse(word).ok());
-    let limit = limit.ok_or_else(|| wrong("a budget has no duration"))?;
+    let limit = words
+        .next()
+        .ok_or_else(|| wrong("a budget has no duration"))?;
+    let limit = Duration::parse(limit).map_err(|error| wrong(error.what()))?;
     let over_ppm = match words.next() {
         None => 0,
         Some(word) => over_ppm(word).ok_or_else(|| wrong("a budget's share is none"))?,
@@ -327,6 +365,45 @@ mod tests {
         let rules = Rules::parse(text).expect("rules");
         let period = Subject::Period("timer".to_owned());
         assert_eq!(rules.budgets[0].subject, period);
+    }
+
+    #[test]
+    fn a_mistyped_budget_is_told_what_is_near_and_what_its_duration_lacks() {
+        let check = |text: &str, what: &str, fix: &str| {
+            let error = Rules::parse(text).expect_err(text);
+            assert_eq!(error.what(), what, "{text}");
+            assert!(error.value_found().is_some(), "{text}");
+            let said = error.fixed_by().unwrap_or_default();
+            assert!(said.starts_with(fix), "{text}: {said}");
+        };
+        let none = "no period has the budget's name";
+        let near = "perhaps 'response of victim' is meant";
+        check("respons of victim within 3ms", none, near);
+        check(
+            "wakeup of npt within 3ms",
+            none,
+            "perhaps 'wake-up of npt' is meant",
+        );
+        let defined = "period control : $evt.$name == \"x\" : $evt.$name == \"y\"\n";
+        check(
+            &format!("{defined}contol within 1ms"),
+            none,
+            "perhaps 'control' is meant",
+        );
+        check(
+            "elsewhere within 1ms",
+            none,
+            "define it: period elsewhere : BEGIN : END; or",
+        );
+        check("all of it within 1ms", none, "write budgets as");
+        let unit = "not a duration: no unit";
+        check("response of victim within 3", unit, "write budgets as");
+        let unknown = "not a duration: unknown unit";
+        check(
+            "response of victim within 3parsec",
+            unknown,
+            "write budgets as",
+        );
     }
 
     #[test]

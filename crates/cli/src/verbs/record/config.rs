@@ -19,6 +19,8 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
             ErrorKind::InvalidInput,
             "--buffer is larger than this machine can address",
         )
+        .found(format!("{} bytes", options.buffer_bytes))
+        .fix("give --buffer a size of memory, as in 16M")
     })?;
     Ok(RecordConfig {
         duration: options.duration,

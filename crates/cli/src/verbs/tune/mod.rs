@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration as StdDuration, SystemTime, UNIX_EPOCH};
 
 use capture::capabilities;
-use event::{Error, ErrorKind, Result};
+use event::{Error, Result};
 use host::capabilities::Verb;
 use host::tune::{self, Trial};
 use serde_json::json;
@@ -51,12 +51,14 @@ pub fn run(typed: &flags::Tune) -> Result<Outcome> {
     meant(&mut question.watch, &whom)?;
     let config = session(&question.watch)?.watch;
     signals::take_over()?;
+    // Before the trial, so that it goes after that: it is for one who is killed, and not for one
+    // whose change is refused.
+    let guard = Guard::start()?;
     let trial = Trial::begin(
         Path::new(ROOT),
         question.commands.clone(),
         question.changes.clone(),
     )?;
-    let guard = Guard::start()?;
     let rounds = compare_all(&question, Counting::start(config)?, &trial)?;
     let finding = rounds.finding();
     let is_kept = typed.keep && finding == Finding::Helped;
@@ -140,11 +142,9 @@ fn show(question: &Question, json: bool) -> Result<Outcome> {
 fn undo(json: bool) -> Result<Outcome> {
     let root = Path::new(ROOT);
     if let Some(state) = tune::state(root)?
-        && is_alive(state.pid)
+        && tune::is_under_way(&state)
     {
-        return Err(Error::new(ErrorKind::AlreadyExists, "a tune is under way")
-            .found(format!("process {}", state.pid))
-            .fix("end it with Ctrl-C: it takes everything back"));
+        return Err(tune::under_way(&state));
     }
     let undone = tune::undo(root)?;
     let changes: Vec<String> = undone.changes.iter().map(ToString::to_string).collect();
@@ -157,10 +157,6 @@ fn undo(json: bool) -> Result<Outcome> {
     };
     exit::print(&text)?;
     Ok(Outcome::Fine)
-}
-
-fn is_alive(pid: u32) -> bool {
-    Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// A process that takes everything back when this one is killed: the pipe to it then closes.

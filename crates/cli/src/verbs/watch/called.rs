@@ -2,6 +2,7 @@
 
 use capture::watch::{CallReport, Called};
 use diagnosis::quoted;
+use event::evidence::LateOne;
 use serde_json::{Value, json};
 
 use crate::options::{Trigger, WatchOptions};
@@ -35,7 +36,21 @@ pub(super) fn called_text(called: &Called) -> String {
     if !beside.is_empty() {
         text += &format!("the worst of others then: {}\n", beside.join(", "));
     }
-    text
+    text + &inside_text(called)
+}
+
+/// What else the application may mean: nobody knows whether such a sleep is part of its work.
+fn inside_text(called: &Called) -> String {
+    let lines = called.inside.iter().map(|found| {
+        format!(
+            "perhaps it means another: {} was woken by others in a cycle of its timer that took {} \
+             to the end of its last work, from {}\n",
+            found.task,
+            found.worst.duration(),
+            found.worst.begin
+        )
+    });
+    lines.collect()
 }
 
 /// A call at which nothing was late.
@@ -45,6 +60,7 @@ pub(super) fn nothing_late_text(report: &CallReport, whom: &str) -> String {
         "  nothing that ended in the second before is late among {whom}: was it another task, or \
          was the line kept back in a buffer (stdbuf -oL)?\n"
     );
+    text += &inside_text(&report.called);
     match (&report.snapshot, &report.failure) {
         (Some(snapshot), _) => {
             let path = quoted(&snapshot.path.display().to_string());
@@ -78,6 +94,21 @@ pub(super) fn call_json(called: &Called) -> Value {
     })
 }
 
+/// A call that the limits held back, for programs: what was late in short, or that nothing was.
+pub(super) fn held_back_json(called: &Called, late: Option<&LateOne>) -> Value {
+    let late = late.map(|late| {
+        let task = &late.task;
+        json!({
+            "task": { "tid": task.tid.0, "comm": task.comm, "prio": task.prio.lttng() },
+            "origin_ns": late.origin.as_ns(),
+            "end_ns": late.end.as_ns(),
+            "latency_ns": late.latency().as_ns(),
+            "cause": late.seen(),
+        })
+    });
+    json!({ "type": "call", "in_short": true, "trigger": call_json(called), "late": late })
+}
+
 #[cfg(test)]
 mod tests {
     use capture::watch::Call;
@@ -102,6 +133,7 @@ mod tests {
             more: 0,
             beside: vec![],
             in_short: false,
+            inside: vec![],
         };
         assert_eq!(called_text(&called), "the application said: XRUN 3\n");
         called.more = 2;
@@ -111,6 +143,12 @@ mod tests {
             "the application said: XRUN 3 (and 2 more times)\n\
              the worst of others then: gui (tid 7) 15.000 ms\n"
         );
+        let line = held_back_json(&called, None);
+        assert_eq!(
+            (&line["late"], &line["in_short"]),
+            (&Value::Null, &json!(true))
+        );
+        assert_eq!(line["trigger"]["more"], 2);
         let report = CallReport {
             called,
             snapshot: None,

@@ -41,10 +41,9 @@ impl Command {
                 .fix("check the command's name and its path, and that it may be run"));
         }
         let mut shell = Process::new("sh");
-        // The process keeps its id when it becomes the command.
-        shell
-            .args(["-c", "kill -STOP $$; exec \"$@\"", "rtscope"])
-            .args(words);
+        // The process keeps its id when it becomes the command, and has its name until then, too.
+        let held = "printf %s \"${1##*/}\" > /proc/$$/comm; kill -STOP $$; exec \"$@\"";
+        shell.args(["-c", held, "rtscope"]).args(words);
         if let Some(Written { stdout, stderr }) = written {
             shell.stdout(stdout).stderr(stderr);
         }
@@ -165,6 +164,13 @@ mod tests {
         check("/nonexistent/prog", false);
         check("no-such-program", false);
         check("", false);
+        let held = Command::hold(&["/bin/true".into()], None).expect("held");
+        let comm = std::fs::read_to_string(format!("/proc/{}/comm", held.id()));
+        assert_eq!(
+            comm.expect("its name"),
+            "true\n",
+            "as the command is called"
+        );
         let refused = Command::hold(&["/nonexistent/prog".into()], None)
             .err()
             .expect("refused");

@@ -13,8 +13,10 @@ use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcsetattr};
 use crate::options::Trigger;
 use crate::signals;
 
-/// A line that is longer is judged by so much of it.
+/// A line that is longer is looked at in parts of so much.
 const LINE_BYTES_MAX: usize = 16 * 1024;
+/// So much of such a line is told before the text, and behind it.
+const AROUND_BYTES: usize = 80;
 
 /// Whom it listens to.
 #[derive(Debug)]
@@ -95,7 +97,7 @@ impl Ears {
 
 /// Passes on what comes, and calls for each line that has one of the texts.
 fn pass_on(mut from: impl Read, mut to: impl Write, texts: &[String], calls: &Calls) {
-    let mut line = Vec::new();
+    let mut line = Line::new(texts);
     let mut room = [0; 4096];
     loop {
         let bytes = match from.read(&mut room) {
@@ -106,24 +108,94 @@ fn pass_on(mut from: impl Read, mut to: impl Write, texts: &[String], calls: &Ca
         };
         for byte in bytes {
             match byte {
-                b'\n' => judge(&mut line, texts, calls),
-                _ if line.len() < LINE_BYTES_MAX => line.push(*byte),
-                _ => {}
+                // What is shown in the place of the line before is a line, too.
+                b'\n' | b'\r' => line.end(calls),
+                _ => line.add(*byte),
             }
         }
         // Whoever does not read it any more still has a watch.
         to.write_all(bytes).and_then(|()| to.flush()).ok();
     }
-    judge(&mut line, texts, calls);
+    line.end(calls);
 }
 
-fn judge(line: &mut Vec<u8>, texts: &[String], calls: &Calls) {
-    let text = String::from_utf8_lossy(line);
-    let text = text.trim();
-    if texts.iter().any(|wanted| text.contains(wanted)) {
-        calls.call(event::plain_text(text.as_bytes()));
+/// The line that is being printed: the whole of it, or its newest part.
+struct Line<'t> {
+    texts: &'t [String],
+    bytes: Vec<u8>,
+    /// So many bytes are looked at together.
+    part_bytes: usize,
+    /// A part of it is gone already.
+    is_long: bool,
+    was_told: bool,
+    /// What there is around the first of the texts that was found.
+    found: Option<String>,
+}
+
+impl<'t> Line<'t> {
+    fn new(texts: &'t [String]) -> Line<'t> {
+        let longest = texts.iter().map(String::len).max().unwrap_or(0);
+        Line {
+            texts,
+            bytes: Vec::new(),
+            part_bytes: LINE_BYTES_MAX.max(2 * longest),
+            is_long: false,
+            was_told: false,
+            found: None,
+        }
     }
-    line.clear();
+
+    fn add(&mut self, byte: u8) {
+        if self.bytes.len() >= self.part_bytes {
+            self.is_long = true;
+            self.look();
+            // A text may begin in this part and end in the next.
+            let longest = self.texts.iter().map(String::len).max().unwrap_or(0);
+            self.bytes.drain(..self.bytes.len() - longest);
+            if !std::mem::replace(&mut self.was_told, true) {
+                eprintln!(
+                    "a line of more than {} KiB: it is searched part by part, and of it only what \
+                     is around the text is told",
+                    LINE_BYTES_MAX / 1024
+                );
+            }
+        }
+        self.bytes.push(byte);
+    }
+
+    fn look(&mut self) {
+        if self.found.is_some() {
+            return;
+        }
+        let places = self.texts.iter().filter_map(|text| {
+            let place = self
+                .bytes
+                .windows(text.len())
+                .position(|at| at == text.as_bytes())?;
+            Some((place, text.len()))
+        });
+        let Some((place, length)) = places.min() else {
+            return;
+        };
+        let bytes = match self.is_long {
+            true => {
+                let end = self.bytes.len().min(place + length + AROUND_BYTES);
+                &self.bytes[place.saturating_sub(AROUND_BYTES)..end]
+            }
+            false => &self.bytes[..],
+        };
+        let text = String::from_utf8_lossy(bytes);
+        self.found = Some(event::plain_text(text.trim().as_bytes()));
+    }
+
+    fn end(&mut self, calls: &Calls) {
+        self.look();
+        if let Some(words) = self.found.take() {
+            calls.call(words);
+        }
+        self.bytes.clear();
+        self.is_long = false;
+    }
 }
 
 /// A terminal for a command's output, and a pipe for its errors.
@@ -207,7 +279,38 @@ mod tests {
         // Also the last line, which nobody ended.
         check("missed", 1);
         check("mis\nsed", 0);
-        check(&format!("missed {}\n", "x".repeat(3 * LINE_BYTES_MAX)), 1);
+        let long = |count| "x".repeat(count);
+        check(&format!("missed {}\n", long(3 * LINE_BYTES_MAX)), 1);
+        check(&format!("{} missed\nfine\n", long(5 * LINE_BYTES_MAX)), 1);
+        check(&format!("{} missed, missed\n", long(5 * LINE_BYTES_MAX)), 1);
+        // Wherever the parts meet.
+        for less in 0..8 {
+            let text = format!("{}missed{}\n", long(LINE_BYTES_MAX - less), long(40_000));
+            check(&text, 1);
+        }
+        check(&format!("{}mis\nsed\n", long(LINE_BYTES_MAX - 3)), 0);
+        // Progress that is shown in the place of what was there before.
+        check("1 of 3\r2 of 3 missed\r", 1);
+        check("missed\r\n", 1);
+    }
+
+    #[test]
+    fn of_a_long_line_what_is_around_the_text_is_told_and_memory_is_bounded() {
+        let texts = ["missed".to_owned()];
+        let calls = Calls::new().expect("calls");
+        let mut line = Line::new(&texts);
+        for byte in std::iter::repeat_n(b'x', 1 << 20).chain(*b" missed 7 ms") {
+            line.add(byte);
+            assert!(line.bytes.len() <= LINE_BYTES_MAX);
+        }
+        line.look();
+        let found = line.found.clone().expect("found");
+        assert!(
+            found.len() < 200 && found.ends_with("missed 7 ms"),
+            "{found}"
+        );
+        line.end(&calls);
+        assert_eq!(calls.waiting(), 1);
     }
 
     #[test]

@@ -59,7 +59,12 @@ impl Log {
             "origin_ns": line.origin.as_ns(),
             "end_ns": line.end.as_ns(),
             "latency_ns": (line.end - line.origin).as_ns(),
-            "task": { "tid": line.task.tid.0, "comm": line.task.comm, "prio": line.task.prio.0 },
+            "task": {
+                "tid": line.task.tid.0,
+                "comm": line.task.comm,
+                "prio": line.task.prio.lttng(),
+                "priority": line.task.prio.to_string(),
+            },
             "cause": line.cause,
             "exact": line.exact,
             "snapshot": line.snapshot.and_then(name),
@@ -127,6 +132,9 @@ mod tests {
             .collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0]["latency_ns"], 6_000_000);
+        // On the scale of every other answer: below zero is real-time.
+        assert_eq!(lines[0]["task"]["prio"], -51);
+        assert_eq!(lines[0]["task"]["priority"], "rt 50");
         assert_eq!(
             (&lines[0]["snapshot"], &lines[0]["exact"]),
             (&json!("hit-0001"), &json!(true))

@@ -75,7 +75,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         return Ok(Outcome::Inconclusive);
     }
     let asks = has_budget(&options) || options.target != Target::RealTime;
-    Ok(outcome(&status, has_budget(&options), asks))
+    let slept = scope::may_be_late(&options, &status);
+    Ok(outcome(&status, has_budget(&options), asks, slept))
 }
 
 /// The command, held, and heard where its lines may call.
@@ -97,8 +98,9 @@ fn has_budget(options: &WatchOptions) -> bool {
 }
 
 /// What was lost may have been the worst: then nothing is said of the whole. Nor is it where
-/// something was asked of tasks of which no activation was judged: `check` says so too.
-fn outcome(status: &Status, has_budget: bool, asks: bool) -> Outcome {
+/// something was asked of tasks of which no activation was judged, or that `slept` perhaps inside
+/// of their work for longer than was asked for: `check` says so too.
+fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcome {
     let Statistics {
         lost,
         dropped,
@@ -108,7 +110,7 @@ fn outcome(status: &Status, has_budget: bool, asks: bool) -> Outcome {
     match (lost + dropped, status.hits) {
         (1.., _) => Outcome::Inconclusive,
         (0, 1..) if has_budget => Outcome::Exceeded,
-        (0, 0) if asks && samples == 0 => Outcome::Inconclusive,
+        (0, 0) if slept || asks && samples == 0 => Outcome::Inconclusive,
         _ => Outcome::Fine,
     }
 }
@@ -150,22 +152,38 @@ mod tests {
         check(&["--trigger", "signal"], true);
     }
 
+    fn status() -> Status {
+        Status {
+            elapsed: event::Duration::ZERO,
+            read: event::Instant::MIN,
+            hits: 0,
+            statistics: Default::default(),
+            cost: Default::default(),
+            programs: Vec::new(),
+            inside: Vec::new(),
+        }
+    }
+
     #[test]
     fn a_hit_breaks_a_budget_and_a_loss_forbids_a_statement() {
+        let slept = |slept: bool, hits: u64, has_budget: bool, expect: Outcome| {
+            let mut status = status();
+            (status.hits, status.statistics.samples) = (hits, 9);
+            let outcome = outcome(&status, has_budget, has_budget, slept);
+            assert_eq!(outcome, expect, "{slept} {hits} {has_budget}");
+        };
+        slept(false, 0, true, Outcome::Fine);
+        slept(true, 0, true, Outcome::Inconclusive);
+        // What is proven to be late is late, whatever else there was.
+        slept(true, 1, true, Outcome::Exceeded);
         let check = |(lost, dropped, samples), hits: u64, has_budget: bool, expect: Outcome| {
-            let mut status = Status {
-                elapsed: event::Duration::ZERO,
-                read: event::Instant::MIN,
-                hits,
-                statistics: Default::default(),
-                cost: Default::default(),
-                programs: Vec::new(),
-            };
+            let mut status = status();
+            status.hits = hits;
             status.statistics.lost = lost;
             status.statistics.dropped = dropped;
             status.statistics.samples = samples;
             assert_eq!(
-                outcome(&status, has_budget, has_budget),
+                outcome(&status, has_budget, has_budget, false),
                 expect,
                 "{lost} {dropped} {hits} {has_budget}"
             );

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use bpf_host::ProgramCost;
-use capture::watch::{CallReport, HitReport, Snapshot, Status, WatchObserver};
+use capture::watch::{CallReport, Called, HitReport, Snapshot, Status, WatchObserver};
 use diagnosis::{Diagnosis, Query, diagnose, quoted};
 use event::evidence::LateOne;
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use trace::Trace;
 
 use super::book::Book;
-use super::called::{call_json, called_text, nothing_late_text, when_called};
+use super::called::{call_json, called_text, held_back_json, nothing_late_text, when_called};
 use super::command::Command;
 use super::exec::Running;
 use super::heard::Ears;
 use super::hits_page::HitsView;
 use super::pinned;
-use super::scope::Scope;
+use super::scope::{Scope, asked, slept_json, slept_text};
 use super::targets::{Matched, Whom};
 use crate::exit::stdout_error;
 use crate::flags::{Color, Watch};
@@ -52,6 +52,8 @@ pub struct Observer {
     ears: Option<Ears>,
     /// At so many calls nothing was late.
     open_calls: u64,
+    /// Calls that the limits held back.
+    calls_in_short: u64,
     /// Whom nobody was when it began.
     waits_for: Option<Whom>,
     /// Of whom, and to where.
@@ -127,6 +129,7 @@ impl Observer {
         let scope = Scope {
             whom: whom.clone(),
             until: options.until,
+            asked: asked(options),
         };
         Observer {
             json: options.json,
@@ -140,6 +143,7 @@ impl Observer {
             command: None,
             ears: None,
             open_calls: 0,
+            calls_in_short: 0,
             waits_for: None,
             scope,
             telling: Telling::default(),
@@ -215,8 +219,8 @@ impl Observer {
         self.board = None;
         let statistics = &status.statistics;
         if self.json {
-            let quantile = |q: f64| statistics.histogram.quantile(q).map(Duration::as_ns);
-            return self.json_line(json!({
+            let quantile = |q: f64| statistics.quantile(q).map(Duration::as_ns);
+            let end = json!({
                 "type": "end",
                 "elapsed_ns": status.elapsed.as_ns(),
                 "hits": status.hits,
@@ -233,14 +237,27 @@ impl Observer {
                 "untracked": statistics.untracked,
                 "causes": self.book.causes.json(),
                 "until": self.scope.until_name(),
+                "calls_in_short": self.calls_in_short,
+                "sleeps_inside": slept_json(status),
+                "exec": self.exec.as_ref().map(|_| self.running.json()),
                 "cost": cost_json(status),
-            }));
+            });
+            return self.json_line(end);
         }
         let mut text = self.book.text();
         if !text.is_empty() {
             text.insert(0, '\n');
         }
         let _ = writeln!(text, "{}\n{}", summary(status), self.scope.judged(status));
+        text += &slept_text(self.scope.asked, status);
+        if self.calls_in_short > 0 {
+            let _ = writeln!(
+                text,
+                "the application said so {} more times: counted, and not told (--rate)",
+                self.calls_in_short
+            );
+        }
+        text += &self.running.text();
         std::io::stdout()
             .lock()
             .write_all(text.as_bytes())
@@ -320,6 +337,9 @@ impl WatchObserver for Observer {
         if let Some(view) = &self.telling.view {
             view.show(report, &diagnosis);
         }
+        // What is told may be another one than that which the application means.
+        let is_open = |called: &Called| !called.inside.is_empty();
+        self.open_calls += u64::from(report.called.as_ref().is_some_and(is_open));
         let line = hit_line(report, diagnosis.as_ref().ok());
         self.book.hit(report, diagnosis.as_ref().ok())?;
         if let Some(command) = &self.exec {
@@ -367,6 +387,18 @@ impl WatchObserver for Observer {
 
     fn held_back(&mut self, late: &LateOne) -> Result<()> {
         self.book.held_back(late)
+    }
+
+    fn call_held_back(&mut self, called: &Called, late: Option<&LateOne>) -> Result<()> {
+        self.calls_in_short += 1;
+        self.open_calls += u64::from(late.is_none());
+        if let Some(late) = late {
+            self.book.held_back(late)?;
+        }
+        match self.json {
+            true => self.json_line(held_back_json(called, late)),
+            false => Ok(()),
+        }
     }
 
     fn status(&mut self, status: &Status) -> Result<bool> {
@@ -554,7 +586,7 @@ fn cost_json(status: &Status) -> Value {
 /// As [`summary`], short enough for a terminal of 80 columns.
 fn live_text(status: &Status) -> String {
     let statistics = &status.statistics;
-    let p999 = statistics.histogram.quantile(0.999);
+    let p999 = statistics.quantile(0.999);
     format!(
         "{:.1} s  samples {}  worst {}  p99.9 {}  hits {}  lost {}  cost {:.1} %",
         status.elapsed.as_ns() as f64 / 1e9,
@@ -570,7 +602,7 @@ fn live_text(status: &Status) -> String {
 /// One line: how long, how much, how bad, what was lost, what it cost.
 fn summary(status: &Status) -> String {
     let statistics = &status.statistics;
-    let quantile = statistics.histogram.quantile(0.999);
+    let quantile = statistics.quantile(0.999);
     let p999 = quantile.map_or("-".to_owned(), |quantile| quantile.to_string());
     // Rare, and then it matters.
     let dropped = match statistics.dropped {

@@ -27,7 +27,7 @@ pub(super) fn culprit(diagnosis: Option<&Diagnosis>) -> Option<String> {
 pub(super) fn kind(status: &Status) -> Kind {
     let statistics = &status.statistics;
     let at = |quantile: f64| {
-        let duration = statistics.histogram.quantile(quantile);
+        let duration = statistics.quantile(quantile);
         duration.map_or("-".to_owned(), Duration::short)
     };
     let least = statistics.histogram.counts().next();

@@ -1,8 +1,14 @@
 //! What a watch judged: a number of hits says nothing without it.
 
-use capture::watch::Status;
+use capture::watch::{SleepsInside, Status};
+use event::Duration;
+use serde_json::{Value, json};
 
 use crate::flags::Until;
+use crate::options::WatchOptions;
+
+/// Tasks that are named; the others are counted.
+const NAMED_MAX: usize = 3;
 
 /// Whose activations, and where they end.
 #[derive(Clone, Debug)]
@@ -11,6 +17,8 @@ pub(super) struct Scope {
     pub whom: String,
     /// Where an activation ends.
     pub until: Until,
+    /// What is late by itself, if that was asked for.
+    pub asked: Option<Duration>,
 }
 
 impl Scope {
@@ -47,25 +55,144 @@ impl Scope {
     }
 }
 
+/// What is late by itself: not what an application has to call so.
+pub(super) fn asked(options: &WatchOptions) -> Option<Duration> {
+    options.over.filter(|_| options.triggers.is_empty())
+}
+
+/// Whether tasks slept, perhaps inside of their work, so that it lasted longer than was asked for:
+/// no activation tells.
+pub(super) fn may_be_late(options: &WatchOptions, status: &Status) -> bool {
+    asked(options).is_some() && status.inside.iter().any(|found| found.over > 0)
+}
+
+/// What is said of such tasks, a line each: of all that may be late, where that was asked for, else
+/// of those that may be worse than the worst.
+pub(super) fn slept_text(asked: Option<Duration>, status: &Status) -> String {
+    let worst = status.statistics.worst;
+    let matters = |found: &&SleepsInside| match asked {
+        Some(_) => found.over > 0,
+        None => found.worst.duration() > worst,
+    };
+    let those: Vec<_> = status.inside.iter().filter(matters).collect();
+    let mut text = String::new();
+    for found in those.iter().take(NAMED_MAX) {
+        let (task, longest, begin) = (&found.task, found.worst.duration(), found.worst.begin);
+        let (slept, over) = (times(found.sleeps), asked.zip(Some(found.over)));
+        let over = over.map(|(over, count)| format!(", and {count} took more than {over:#}"));
+        text += &format!(
+            "not judged: {task} slept {slept} between releases by its timer, woken by others; if \
+             that is inside its work, the worst took {longest} from {begin}{}\n",
+            over.unwrap_or_default()
+        );
+    }
+    if those.len() > NAMED_MAX {
+        text += &format!("the same of {} more tasks\n", those.len() - NAMED_MAX);
+    }
+    text
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+/// The same of all such tasks, for programs.
+pub(super) fn slept_json(status: &Status) -> Value {
+    let of_task = |found: &SleepsInside| {
+        let task = &found.task;
+        json!({
+            "task": { "tid": task.tid.0, "comm": task.comm, "prio": task.prio.lttng() },
+            "cycles": found.cycles,
+            "sleeps": found.sleeps,
+            "over": found.over,
+            "worst_ns": found.worst.duration().as_ns(),
+            "worst_begin_ns": found.worst.begin.as_ns(),
+        })
+    };
+    status.inside.iter().map(of_task).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+    use event::evidence::TaskRef;
+    use event::{Instant, Prio, Tid, TimeRange};
+
     use super::*;
+    use crate::flags;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        watch: flags::Watch,
+    }
+
+    #[test]
+    fn who_may_have_slept_inside_of_its_work_is_told_where_that_would_be_late() {
+        let check = |words: &[&str], over: u64, expect: (bool, Option<&str>)| {
+            let words = ["watch", "--task", "x"].iter().chain(words);
+            let typed = Line::try_parse_from(words).expect("parses").watch;
+            let options = WatchOptions::new(&typed, &[event::Cpu(0)]).expect("valid");
+            let task = TaskRef {
+                tid: Tid(7),
+                comm: "victim".to_owned(),
+                prio: Prio::from_rt(50),
+            };
+            let inside = SleepsInside {
+                task,
+                cycles: 4,
+                sleeps: 5,
+                over,
+                worst: TimeRange {
+                    begin: Instant::from_ns(2_000_000_000),
+                    end: Instant::from_ns(2_020_700_000),
+                },
+            };
+            let mut status = status();
+            status.inside = vec![inside];
+            status.statistics.worst = event::Duration::from_ms(1);
+            assert_eq!(may_be_late(&options, &status), expect.0, "{:?}", typed.over);
+            let text = slept_text(asked(&options), &status);
+            let end = text.split_once("woken by others; ").map(|(_, end)| end);
+            assert_eq!(end.map(str::trim_end), expect.1, "{text}");
+        };
+        let worst = "if that is inside its work, the worst took 20.700 ms from 2.000000000";
+        let over = format!("{worst}, and 4 took more than 3ms");
+        check(&["--over", "3ms"], 4, (true, Some(&over)));
+        check(&["--over", "30ms"], 0, (false, None));
+        // Every activation is over the smallest threshold: only a worse one than the worst is news.
+        check(&[], 4, (false, Some(worst)));
+        check(&["--trigger", "signal"], 4, (false, Some(worst)));
+    }
+
+    fn status() -> Status {
+        Status {
+            elapsed: event::Duration::ZERO,
+            read: Instant::MIN,
+            hits: 0,
+            statistics: Default::default(),
+            cost: Default::default(),
+            programs: Vec::new(),
+            inside: Vec::new(),
+        }
+    }
 
     #[test]
     fn a_number_of_hits_comes_with_what_was_judged() {
         let check = |until, samples, untracked, expect: &str| {
-            let mut status = Status {
-                elapsed: event::Duration::ZERO,
-                read: event::Instant::MIN,
-                hits: 0,
-                statistics: Default::default(),
-                cost: Default::default(),
-                programs: Vec::new(),
-            };
+            let mut status = status();
             status.statistics.samples = samples;
             status.statistics.untracked = untracked;
             let whom = "tasks called jackd".to_owned();
-            assert_eq!(Scope { whom, until }.judged(&status), expect);
+            let scope = Scope {
+                whom,
+                until,
+                asked: None,
+            };
+            assert_eq!(scope.judged(&status), expect);
         };
         let block = "judged: 7 activations of tasks called jackd, to the end of the work; a sleep \
                      for a semaphore, a condition or an answer ends it";

@@ -1,0 +1,95 @@
+//! Reads what a watch saw of the cycles of a task that a timer of its own wakes.
+
+use event::evidence::TaskRef;
+use event::{Instant, TimeRange};
+
+use crate::raw;
+
+/// Fewer times between two releases tell nothing of how steady they are.
+const GAPS_MIN: usize = 4;
+/// How far one may lie from a multiple of the usual one, as a part of that.
+const GAP_PART: u64 = 8;
+
+/// A task that its timer wakes steadily was woken by others in between: where it slept inside of
+/// its work then, that took longer than any of its activations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SleepsInside {
+    /// The task.
+    pub task: TaskRef,
+    /// Cycles in which it did.
+    pub cycles: u64,
+    /// How often it did.
+    pub sleeps: u64,
+    /// How many of these cycles are longer than the threshold.
+    pub over: u64,
+    /// The longest: from its timer to the end of the last work before the next.
+    pub worst: TimeRange,
+}
+
+/// What was found of a task; none where its timer's releases are not steady: then these are no
+/// cycles. The rule is that of recordings (`kernel-state`).
+pub fn decode_cycles(bytes: &[u8]) -> Option<SleepsInside> {
+    let found: raw::Cycles = raw::read(bytes)?;
+    let known = raw::GAPS_MAX.min(found.gaps_length as usize);
+    if found.sleeps == 0 || !are_steady(&found.gaps_us[..known]) {
+        return None;
+    }
+    let instant = |ns: u64| Instant::from_ns(ns as i64);
+    Some(SleepsInside {
+        task: found.task.named()?,
+        cycles: found.cycles,
+        sleeps: found.sleeps,
+        over: found.over,
+        worst: TimeRange {
+            begin: instant(found.worst_begin_ns),
+            end: instant(found.worst_end_ns),
+        },
+    })
+}
+
+/// Whether three quarters of the times between releases are multiples of the usual one, nearly.
+fn are_steady(gaps_us: &[u32]) -> bool {
+    if gaps_us.len() < GAPS_MIN {
+        return false;
+    }
+    let mut sorted = gaps_us.to_vec();
+    sorted.sort_unstable();
+    let usual_us = u64::from(sorted[sorted.len() / 2]).max(1);
+    let is_near = |gap_us: &&u32| {
+        let gap_us = u64::from(**gap_us);
+        let turns = (gap_us + usual_us / 2) / usual_us;
+        turns > 0 && gap_us.abs_diff(turns * usual_us) <= usual_us / GAP_PART
+    };
+    gaps_us.iter().filter(is_near).count() * 4 >= gaps_us.len() * 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_cycles_of_a_steady_timer_are_told() {
+        let check = |gaps_us: &[u32], sleeps: u64, expect: bool| {
+            let mut cycles: raw::Cycles = raw::zeroed();
+            cycles.task.comm[..6].copy_from_slice(b"victim");
+            (cycles.task.tid, cycles.cycles, cycles.sleeps) = (7, 3, sleeps);
+            (cycles.over, cycles.worst_end_ns) = (2, 12_000_000);
+            cycles.gaps_length = gaps_us.len() as u32;
+            for (place, gap_us) in gaps_us.iter().enumerate() {
+                cycles.gaps_us[place % raw::GAPS_MAX] = *gap_us;
+            }
+            let found = decode_cycles(raw::bytes(&cycles));
+            assert_eq!(found.is_some(), expect, "{gaps_us:?} {sleeps}");
+            let worst_ns = found.map(|found| found.worst.duration().as_ns());
+            assert_eq!(worst_ns.unwrap_or(12_000_000), 12_000_000);
+        };
+        check(&[10_000, 10_001, 9_999, 10_000], 3, true);
+        // Now and then it misses a release.
+        check(&[10_000, 10_000, 30_010, 10_000, 19_900], 3, true);
+        // It has sleeps of any length.
+        check(&[10_000, 3_000, 31_000, 700, 17_000], 3, false);
+        check(&[10_000, 10_000, 10_000], 3, false);
+        check(&[10_000; 20], 0, false);
+        check(&[10_000; 20], 1, true);
+    }
+}

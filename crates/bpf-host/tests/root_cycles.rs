@@ -1,0 +1,176 @@
+//! Check on the running kernel that sleeps between two releases by a task's own timer are told
+//! where they may be inside its work, and that the wait for the next thing to do is none of them.
+
+mod scene;
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration as Time;
+
+use bpf_host::{Targets, Watch, WatchConfig};
+use event::evidence::EndKind;
+use event::{Duration, TaskPattern};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+use scene::{ASIDE, STAGE, become_task};
+
+const CYCLES: usize = 18;
+const PERIOD: Time = Time::from_millis(6);
+/// What a slow answer takes: the cycle is late by itself.
+const SLOW: Time = Time::from_millis(4);
+const THRESHOLD: Duration = Duration::from_ms(3);
+
+/// Answers each byte after a while, until nobody asks any more.
+fn server(mut socket: UnixStream) {
+    become_task("scene-server", ASIDE, 10);
+    let mut asked = [0];
+    while socket.read_exact(&mut asked).is_ok() {
+        std::thread::sleep(if asked[0] == 0 { Time::ZERO } else { SLOW });
+        if socket.write_all(&asked).is_err() {
+            return;
+        }
+    }
+}
+
+/// A target that asks a server.
+fn scene(name: &str, fifo: i32, body: impl FnOnce(UnixStream) + Send) {
+    let (ours, theirs) = UnixStream::pair().expect("sockets");
+    std::thread::scope(|scope| {
+        scope.spawn(|| server(theirs));
+        scope.spawn(|| {
+            become_task(name, STAGE, fifo);
+            body(ours);
+        });
+    });
+}
+
+/// Every sixth answer is slow.
+fn ask(socket: &mut UnixStream, cycle: usize) {
+    let is_slow = cycle % 6 == 5;
+    socket.write_all(&[u8::from(is_slow)]).expect("asked");
+}
+
+fn answered(socket: &mut UnixStream) {
+    socket.read_exact(&mut [0]).expect("an answer");
+}
+
+/// A timer begins each cycle, in which it sleeps for the answer.
+fn waits_inside(mut socket: UnixStream) {
+    let mut due_ns = scene::monotonic_ns();
+    for cycle in 0..CYCLES {
+        due_ns += PERIOD.as_nanos() as i64;
+        scene::sleep_until(due_ns);
+        ask(&mut socket, cycle);
+        answered(&mut socket);
+    }
+}
+
+/// The same with a timer that is a file.
+fn waits_inside_a_timers_turn(mut socket: UnixStream) {
+    let timer = steady_timer();
+    for cycle in 0..CYCLES {
+        rustix::io::read(&timer, &mut [0; 8]).expect("read");
+        ask(&mut socket, cycle);
+        answered(&mut socket);
+    }
+}
+
+fn steady_timer() -> OwnedFd {
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty());
+    let timer = timer.expect("a timer");
+    let period = Timespec {
+        tv_sec: 0,
+        tv_nsec: PERIOD.as_nanos() as i64,
+    };
+    let steady = Itimerspec {
+        it_interval: period,
+        it_value: period,
+    };
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &steady).expect("set");
+    timer
+}
+
+/// One loop for a timer and for answers, which the cycles do not wait for.
+fn loops(mut socket: UnixStream) {
+    let timer = steady_timer();
+    let mut cycle = 0;
+    while cycle < CYCLES {
+        let mut fds = [
+            PollFd::new(&timer, PollFlags::IN),
+            PollFd::new(&socket, PollFlags::IN),
+        ];
+        poll(&mut fds, None).expect("polled");
+        let has = fds
+            .each_ref()
+            .map(|fd| fd.revents().contains(PollFlags::IN));
+        if has[0] {
+            rustix::io::read(&timer, &mut [0; 8]).expect("read");
+            ask(&mut socket, cycle);
+            cycle += 1;
+        }
+        if has[1] {
+            answered(&mut socket);
+        }
+    }
+}
+
+/// A time-out is the task's own choice of how long it waits.
+fn waits_with_a_limit(mut socket: UnixStream) {
+    let mut due_ns = scene::monotonic_ns();
+    for cycle in 0..CYCLES {
+        due_ns += PERIOD.as_nanos() as i64;
+        scene::sleep_until(due_ns);
+        ask(&mut socket, cycle);
+        let second = Timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        };
+        let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+        poll(&mut fds, Some(&second)).expect("polled");
+        answered(&mut socket);
+    }
+}
+
+/// Nobody's timer.
+fn serves(mut socket: UnixStream) {
+    for cycle in 0..CYCLES {
+        ask(&mut socket, cycle);
+        answered(&mut socket);
+    }
+}
+
+#[test]
+fn sleeps_inside_a_timers_cycles_are_told_with_the_longest_and_waits_for_work_are_not() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("cycles of a timer") {
+        return;
+    }
+    let config = WatchConfig {
+        targets: Targets::Tasks(vec![TaskPattern::parse("scene-vic*").expect("a name")]),
+        threshold: THRESHOLD,
+        rate_limit_interval: Duration::ZERO,
+        end: EndKind::Blocked,
+        ..WatchConfig::default()
+    };
+    let (watch, _ring) = Watch::start(&config).expect("a watch");
+    scene("scene-vic-fifo", 10, waits_inside);
+    scene("scene-vic-file", 10, waits_inside_a_timers_turn);
+    scene("scene-vic-loop", 10, loops);
+    scene("scene-vic-limit", 10, waits_with_a_limit);
+    scene("scene-vic-serve", 10, serves);
+    watch.check_open().expect("looked");
+    let found = watch.sleeps_inside().expect("read");
+    let mut names: Vec<_> = found.iter().map(|one| one.task.comm.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["scene-vic-fifo", "scene-vic-file"], "{found:#?}");
+    let slow = Duration::from_ns(SLOW.as_nanos() as i64);
+    for victim in &found {
+        // The last one has no release behind it; on a busy machine others are late, too.
+        assert!(victim.over >= (CYCLES / 6) as u64 - 1, "{victim:?}");
+        assert!(victim.sleeps >= victim.over, "{victim:?}");
+        assert!(victim.worst.duration() >= slow, "{victim:?}");
+    }
+}
