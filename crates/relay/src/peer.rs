@@ -216,7 +216,9 @@ impl Peer {
             files: HashMap::new(),
         });
         self.decoder.trust();
-        self.told.push(Told::Joined { host });
+        // One that comes back was told of.
+        self.told
+            .extend((generation == 1).then_some(Told::Joined { host }));
         true
     }
 

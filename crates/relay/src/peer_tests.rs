@@ -193,6 +193,25 @@ fn a_connection_that_another_replaced_writes_no_more() {
     assert_eq!(refusal.reason, Reason::Replaced);
 }
 
+#[test]
+fn hosts_do_not_share_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Arc::new(Store::open(folder.path()).expect("a folder"));
+    for (id, host) in [([7; 16], "one"), ([8; 16], "two")] {
+        let mut peer = Peer::trusting(Arc::clone(&store), id, host).expect("random");
+        take(
+            &mut peer,
+            &[archive("trace"), open("kernel/a", false), data(0)],
+        )
+        .expect("fine");
+        let staged = format!("{host}/.trace.partial-{}", std::process::id());
+        let stream = folder.path().join(staged).join("kernel/a");
+        assert_eq!(fs::read(stream).expect("a file"), [1; 10]);
+    }
+    // Nobody takes another's recording under another name.
+    assert!(store.join([7; 16], "two", Box::new(|| ())).is_none());
+}
+
 /// Frames of every kind, their fields from one heap of numbers.
 fn frame() -> impl Strategy<Value = Frame> {
     let numbers = (any::<u32>(), any::<u32>(), any::<u64>(), any::<bool>());

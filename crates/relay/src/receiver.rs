@@ -152,7 +152,7 @@ impl Receiver {
             })
         };
         let mut buffer = vec![0; READ_BYTES];
-        let mut clock = Clock::new();
+        let mut clock = Clock::new(StdInstant::now());
         while !stop.load(Ordering::Acquire) {
             // Who goes away needs no answer.
             if stream.write_all(&out).is_err() {
@@ -171,7 +171,7 @@ impl Receiver {
                 let _ = stream.write_all(&out);
                 return Err(Error::new(ErrorKind::InvalidInput, refusal.text));
             }
-            clock.look(&peer, read)?;
+            clock.look(StdInstant::now(), &peer, read)?;
         }
         Ok(())
     }
@@ -186,8 +186,7 @@ struct Clock {
 }
 
 impl Clock {
-    fn new() -> Clock {
-        let now = StdInstant::now();
+    fn new(now: StdInstant) -> Clock {
         Clock {
             begin: now,
             heard: now,
@@ -196,8 +195,7 @@ impl Clock {
     }
 
     /// Whether it takes too long.
-    fn look(&mut self, peer: &Peer, read: usize) -> Result<()> {
-        let now = StdInstant::now();
+    fn look(&mut self, now: StdInstant, peer: &Peer, read: usize) -> Result<()> {
         if read > 0 {
             self.heard = now;
         }
@@ -291,4 +289,53 @@ pub(crate) fn is_passing(cause: &std::io::Error) -> bool {
             cause.kind(),
             Io::WouldBlock | Io::TimedOut | Io::Interrupted | Io::ConnectionAborted
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Frame, begin};
+
+    /// What `seconds` behind `bytes` bring a sender, one that has the token or none; `drips` are
+    /// bytes of the same frame, one a second.
+    fn check(is_known: bool, bytes: &[u8], drips: bool, seconds: u64, expect: Option<&str>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Arc::new(Store::open(folder.path()).expect("a folder"));
+        let mut out = Vec::new();
+        let token = Token::new(&[1; 16]).expect("a token");
+        let peer = match is_known {
+            true => Peer::trusting(store, [7; 16], "host"),
+            false => Peer::new(store, token, &mut out),
+        };
+        let (mut peer, begin) = (peer.expect("random"), StdInstant::now());
+        let mut clock = Clock::new(begin);
+        let taken = peer.take(bytes, &mut out, &|| Box::new(|| ()));
+        taken.expect("sound so far");
+        clock.look(begin, &peer, bytes.len()).expect("in time");
+        let mut looked = Ok(());
+        for second in 1..=seconds {
+            looked = clock.look(
+                begin + Duration::from_secs(second),
+                &peer,
+                usize::from(drips),
+            );
+        }
+        let error = looked.err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), expect, "{seconds}");
+    }
+
+    #[test]
+    fn silent_and_slow_senders_are_not_waited_for() {
+        check(false, b"", false, 10, None);
+        check(false, b"", true, 11, Some("did not greet in time"));
+        let mut ping = Vec::new();
+        begin(&mut ping);
+        Frame::Ping.write(&mut ping);
+        check(true, &ping, false, 15, None);
+        check(true, &ping, false, 16, Some("was silent for too long"));
+        check(true, &ping, true, 100, None);
+        let half = [&ping[..], &[9, 0]].concat();
+        check(true, &half, true, 30, None);
+        check(true, &half, true, 31, Some("is too slow"));
+    }
 }

@@ -10,12 +10,7 @@ pub struct RecordTo {
     /// To rtscope receive on another host, while it is recorded
     ///
     /// Nothing stays on this disk but what the other host does not have yet; docs/streaming.md.
-    #[arg(
-        long,
-        value_name = "HOST[:PORT]",
-        requires = "token_file",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "HOST[:PORT]", hide_short_help = true)]
     pub to: Option<String>,
     /// The file with the token that both hosts have
     #[arg(long, value_name = "FILE", hide_short_help = true)]
@@ -23,7 +18,7 @@ pub struct RecordTo {
     /// So much may wait here while the other host is away (default: 256M)
     ///
     /// Events that find no room are lost, and counted in the trace.
-    #[arg(long, value_name = "SIZE", requires = "to", hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
     pub spool: Option<String>,
 }
 

@@ -18,7 +18,18 @@ const SPOOL_MIN_BYTES: u64 = 4 << 20;
 /// For what is no address or no size; when the token cannot be read.
 pub fn to(typed: &RecordTo) -> Result<Option<To>> {
     let Some(address) = &typed.to else {
-        return Ok(None);
+        let unused = [
+            typed.token_file.as_ref().map(|_| "--token-file"),
+            typed.spool.as_ref().map(|_| "--spool"),
+        ];
+        return match unused.into_iter().flatten().next() {
+            None => Ok(None),
+            Some(flag) => Err(
+                Error::new(ErrorKind::InvalidInput, "nothing goes to another host")
+                    .found(format!("{flag} without --to"))
+                    .fix("add --to HOST, or leave it away"),
+            ),
+        };
     };
     let Some(file) = &typed.token_file else {
         return Err(
@@ -97,6 +108,12 @@ mod tests {
         );
         check("logger", false, None, Some("no token for the other host"));
         check(":1", true, None, Some("not an address to stream to"));
+        let spool_alone = RecordTo {
+            spool: Some("4M".to_owned()),
+            ..RecordTo::default()
+        };
+        let error = super::to(&spool_alone).expect_err("without a host");
+        assert_eq!(error.value_found(), Some("--spool without --to"));
         assert!(super::to(&RecordTo::default()).expect("nothing").is_none());
     }
 }
