@@ -9,7 +9,7 @@ STRIP ?= yes
 DEBUG_FILE := $(DESTDIR)$(PREFIX)/bin/.debug/rtscope.debug
 
 .PHONY: build ui demo test test-vm test-all check bench install uninstall install-library packages \
-        book licences wheel clean deps
+        check-packages static book licences wheel clean deps
 
 build: deps ui
 	cargo build --release --package cli
@@ -112,14 +112,29 @@ install-library: deps
 	    bpf/include/rtscope/track.bpf.h bpf/include/rtscope/action.bpf.h
 	packaging/pkg-config.sh $(PREFIX) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc
 
-# Packages of all that is installed: .deb files and a tarball, into target/packages.
-packages:
+# The program without any shared library, for every distribution. The target may be another one
+# that the toolchain has, as in STATIC_TARGET=x86_64-unknown-linux-musl.
+STATIC_TARGET ?= $(shell rustc --print host-tuple)
+STATIC := $(TARGET_DIR)/static/$(STATIC_TARGET)/release/rtscope
+static: deps ui
+	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$$(cc -dumpmachine) \
+	    cargo build --release --package cli --features static --target $(STATIC_TARGET) \
+	    --target-dir $(TARGET_DIR)/static
+
+# Packages of all that is installed, into target/packages: .deb, .rpm, tarballs, an OCI image.
+packages: static
 	rm -rf $(TARGET_DIR)/stage
 	$(MAKE) install install-library DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr STRIP=no
 	$(MAKE) -C probe install OUT=$(abspath $(TARGET_DIR))/probe-build \
 	    DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
 	@packaging/deps.sh packages
-	packaging/packages.py $(TARGET_DIR)/stage $(TARGET_DIR)/packages
+	packaging/packages.py $(TARGET_DIR)/stage $(TARGET_DIR)/packages $(STATIC)
+
+# Each package as its users have it: in a fresh root, over an older one, removed.
+check-packages:
+	@packaging/deps.sh packages
+	cargo xtask lock packaging/check.sh $(TARGET_DIR)/packages
+	packaging/check-plain.sh $(TARGET_DIR)/packages
 
 # What is linked, and whether its licences and origins are ones that we take (deny.toml).
 licences: deps

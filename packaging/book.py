@@ -3,8 +3,9 @@
 
 usage: book.py OUTPUT
 
-Pages link to others outside of docs/ (README.md, probe/README.md, a program). So the book is built from
-a copy that has the repository's own layout, with all that is linked. Links to folders become words.
+Pages link to others outside of docs/ (README.md, probe/README.md, a program). So the book is built
+from a copy that has the repository's own layout, with all that is linked. Links to folders become
+words.
 """
 
 import re
@@ -26,7 +27,8 @@ def fail(what, found, fix):
 
 
 def tracked(pattern):
-    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "--"]
+    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
+    command.append("--")
     listed = subprocess.run([*command, pattern], check=True, capture_output=True, text=True)
     return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
@@ -80,7 +82,8 @@ def stage(to):
     contents = contents.replace("\n\n", f"\n\n[rtscope]({FIRST})\n\n", 1)
     titles = {name: (ROOT / name).read_text().splitlines()[0].lstrip("# ") for name in outside}
     contents += "\n# Outside of this book\n\n"
-    contents += "".join(f"- [{titles[name]}]({name})\n" for name in sorted(outside) if name != FIRST)
+    others = [name for name in sorted(outside) if name != FIRST]
+    contents += "".join(f"- [{titles[name]}]({name})\n" for name in others)
     (to / "SUMMARY.md").write_text(contents)
     (to / "docs/SUMMARY.md").unlink()
     shutil.move(to / "docs/book.toml", to / "book.toml")

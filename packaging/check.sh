@@ -60,6 +60,14 @@ else
     wrong "see $folder/demo.txt"
 fi
 
+step "rtscope diagnose"
+cp "$(dirname "$0")/../docs/recordings/late-loop.txt" "$root/tmp"
+said=$(inside rtscope diagnose /tmp/late-loop.txt --task ctrl_loop) || wrong "$said"
+case $said in
+*"rt_hog (tid 116, rt 60) ran ahead of it"*) fine ;;
+*) wrong "$said" ;;
+esac
+
 step "upgrade over an older one"
 older=$(mktemp -d)
 for deb in "$folder"/*.deb; do

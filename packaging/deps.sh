@@ -94,6 +94,7 @@ packages_needs() {
 ^binutils$ command -v objcopy
 ^git$ command -v git
 ^lintian$ command -v lintian
+^rpm$ command -v rpmbuild
 ^debootstrap$ command -v debootstrap
 ^python3$ python3 -c 'import tomllib'
 NEEDS

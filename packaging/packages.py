@@ -1,65 +1,27 @@
 #!/usr/bin/env python3
-"""Makes packages of an installation: .deb files and a tarball.
+"""Makes packages of an installation: .deb and .rpm files, tarballs, an image for containers.
 
-usage: packages.py STAGE OUTPUT
+usage: packages.py STAGE OUTPUT [STATIC]
 
 STAGE is what `make install install-library` and `make -C probe install` put below DESTDIR with the
-prefix /usr. packages.toml says which package holds what.
+prefix /usr. packages.toml says which package holds what. STATIC is the program of `make static`;
+without it there is neither its tarball nor the image.
 """
 
-import gzip
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
-import tarfile
 import tempfile
 import textwrap
 import tomllib
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-
-
-def fail(what, found, fix):
-    sys.exit(f"error: {what}\n  found: {found}\n  fix:  {fix}")
-
-
-def run(*command, **more):
-    """Runs a command; what it prints."""
-    try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True, **more)
-    except FileNotFoundError:
-        fail("a program is missing", command[0], "packaging/deps.sh packages")
-    except subprocess.CalledProcessError as error:
-        fail(f"{command[0]} failed", error.stderr.strip() or error.returncode, "see above")
-    return done.stdout
-
-
-def version():
-    with open(ROOT / "Cargo.toml", "rb") as file:
-        return tomllib.load(file)["workspace"]["package"]["version"]
-
-
-def epoch():
-    """When the commit was made: every time in a package, so that it can be built again."""
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    return int(given or run("git", "-C", str(ROOT), "log", "-1", "--format=%ct"))
-
-
-def maintainer():
-    """Who answers for the packages: as Debian's tools are told, else who made the commit."""
-    name, address = (os.environ.get(key) for key in ("DEBFULLNAME", "DEBEMAIL"))
-    if name and address:
-        return f"{name} <{address}>"
-    return run("git", "-C", str(ROOT), "log", "-1", "--format=%cn <%ce>").strip()
-
-
-def sbom(what, crate, *more):
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
-    return run(str(HERE / "sbom.py"), what, crate, *more, env=environment)
+from common import (
+    HERE, ROOT, archived, epoch, fail, maintainer, run, sbom, squeeze, version
+)
+from oci_image import image
+from rpm_packages import rpm
 
 
 class Package:
@@ -106,6 +68,11 @@ class Package:
         )
         squeeze(folder / "changelog.gz", changes.encode())
         self.others(folder)
+        tags = self.described.get("lintian", [])
+        if tags:
+            overrides = self.tree / "usr/share/lintian/overrides" / self.name
+            overrides.parent.mkdir(parents=True)
+            overrides.write_text("".join(f"{self.name}: {tag}\n" for tag in tags))
 
     def others(self, folder):
         """What others wrote and is linked in: its licences, and all of it for programs."""
@@ -137,11 +104,6 @@ class Package:
     def libraries(self):
         """The shared libraries of its own."""
         return sorted(p for p in self.tree.rglob("*.so*") if p.is_file() and not p.is_symlink())
-
-
-def squeeze(path, data):
-    with open(path, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
-        packed.write(data)
 
 
 def build_id(path):
@@ -238,57 +200,80 @@ def shlibs(package, control):
     (control / "triggers").write_text("activate-noawait ldconfig\n")
 
 
-def tarball(trees, output, architecture):
+def tarball(trees, output, top):
     """The program as it is: unpacked anywhere, it runs."""
-    top = f"rtscope-{version()}-{architecture}"
+    entries = [
+        (path, f"{top}/{path.relative_to(tree / 'usr')}")
+        for tree in trees
+        for path in sorted((tree / "usr").rglob("*"))
+    ]
+    for name in ("LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"):
+        entries.append((ROOT / name, f"{top}/{name}"))
     name = output / f"{top}.tar.gz"
-
-    def plain(member):
-        member.uid = member.gid = 0
-        member.uname = member.gname = "root"
-        member.mtime = epoch()
-        return member
-
     with tempfile.TemporaryFile() as whole:
-        with tarfile.open(fileobj=whole, mode="w", format=tarfile.GNU_FORMAT) as archive:
-            for tree in trees:
-                for path in sorted((tree / "usr").rglob("*")):
-                    place = f"{top}/{path.relative_to(tree / 'usr')}"
-                    archive.add(path, place, recursive=False, filter=plain)
-            for licence in ("LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"):
-                archive.add(ROOT / licence, f"{top}/{licence}", filter=plain)
+        archived(entries, whole)
         whole.seek(0)
         squeeze(name, whole.read())
     return name
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    stage, output = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    output.mkdir(parents=True, exist_ok=True)
+def dynamic(stage, folder, output):
+    """Packages of programs and libraries that use this system's libraries."""
     with open(HERE / "packages.toml", "rb") as file:
-        description = tomllib.load(file)
+        description = tomllib.load(file)["package"]
     architecture = run("dpkg", "--print-architecture").strip()
     triplet = run("cc", "-dumpmachine").strip()
+    debug = folder / "debug"
+
+    def packages(name, libraries):
+        made = [Package(one, stage, folder / name, libraries) for one in description]
+        for package in made:
+            package.strip(debug)
+            package.documents()
+        return made
+
+    for_debian = packages("debian", f"lib/{triplet}")
+    made = [deb(package, folder / "debian", output, architecture) for package in for_debian]
+    top = f"rtscope-{version()}-{architecture}"
+    made.append(tarball([package.tree for package in for_debian], output, top))
+    made.append(tarball([debug], output, f"{top}-debug"))
+    return made + [rpm(package, folder, output) for package in packages("rpm", "lib64")]
+
+
+def static(program, stage, folder, output):
+    """The program alone, without any library: a tarball for every distribution, and an image."""
+    needed = run("readelf", "--dynamic", str(program))
+    if "(NEEDED)" in needed:
+        fail("the static program wants libraries", needed, "make static")
+    machine = run("uname", "-m").strip()
+    with open(HERE / "packages.toml", "rb") as file:
+        described = next(p for p in tomllib.load(file)["package"] if p["name"] == "rtscope")
+    package = Package(described, stage, folder / "static", "lib")
+    shutil.copy2(program, package.tree / "usr/bin/rtscope")
+    package.strip(folder / "static/debug")
+    documents = package.tree / "usr/share/doc/rtscope"
+    documents.mkdir(parents=True)
+    (documents / "sbom.cdx.json").write_text(sbom("cyclonedx", "cli", "--static"))
+    (documents / "licences").write_text(sbom("licences", "cli", "--static"))
+    package.same_times()
+    top = f"rtscope-{version()}-linux-{machine}-static"
+    return [tarball([package.tree], output, top), image(package.tree, machine, output)]
+
+
+def main():
+    words = sys.argv[1:]
+    if len(words) not in (2, 3):
+        sys.exit(__doc__)
+    stage, output = Path(words[0]).resolve(), Path(words[1]).resolve()
+    output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         staged = folder / "stage"
         shutil.copytree(stage, staged, symlinks=True)
         manuals(staged)
-        debug = folder / "debug"
-        packages = [
-            Package(described, staged, folder, f"lib/{triplet}")
-            for described in description["package"]
-        ]
-        for package in packages:
-            package.strip(debug)
-            package.documents()
-        made = [deb(package, folder, output, architecture) for package in packages]
-        made.append(tarball([package.tree for package in packages], output, architecture))
-        apart = output / f"rtscope-{version()}-{architecture}-debug.tar.gz"
-        shutil.move(tarball([debug], folder, architecture), apart)
-        made.append(apart)
+        made = dynamic(staged, folder, output)
+        if len(words) == 3:
+            made += static(Path(words[2]).resolve(), staged, folder, output)
     for path in made:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         print(f"{digest}  {path.stat().st_size:>10}  {path.name}")

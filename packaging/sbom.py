@@ -147,9 +147,8 @@ def texts(folder):
 def licences(crate, is_static):
     """Each library with its licence, then each text once, with whose it is."""
     crates = linked(crate)
-    lines = [
-        f"Libraries of others in {PRODUCTS[crate]} {workspace()['version']}, and their licences.", ""
-    ]
+    name = f"{PRODUCTS[crate]} {workspace()['version']}"
+    lines = [f"Libraries of others in {name}, and their licences.", ""]
     owners = {}
     entries = [
         (p["name"], p["version"], expression(p["license"]), Path(p["manifest_path"]).parent)
