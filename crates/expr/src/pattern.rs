@@ -92,6 +92,21 @@ impl Matcher {
             Matcher::Contains(finder) => finder.find(text).is_some(),
         }
     }
+
+    /// The shell pattern that says the same; a regular expression has none.
+    pub fn glob_parts(&self) -> Option<Vec<GlobPart>> {
+        match self {
+            Matcher::Glob(glob) => Some(glob.parts().to_vec()),
+            Matcher::Contains(finder) => {
+                let mut parts = vec![GlobPart::Any];
+                let needle = finder.needle();
+                parts.extend(needle.iter().map(|byte| GlobPart::Byte(*byte)));
+                parts.extend((!needle.is_empty()).then_some(GlobPart::Any));
+                Some(parts)
+            }
+            Matcher::Regex(_) => None,
+        }
+    }
 }
 
 impl fmt::Debug for Matcher {

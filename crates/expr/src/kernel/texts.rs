@@ -179,19 +179,11 @@ impl Coder<'_> {
         is_wanted: bool,
         ways: Ways,
     ) -> Coded<()> {
-        let parts: Vec<GlobPart> = match matcher {
-            Matcher::Glob(glob) => glob.parts().to_vec(),
-            Matcher::Contains(finder) => {
-                let needle = finder.needle().iter().map(|byte| GlobPart::Byte(*byte));
-                let any = || std::iter::once(GlobPart::Any);
-                any().chain(needle).chain(any()).collect()
-            }
-            Matcher::Regex(_) => {
-                return refuse(
-                    "it has a regular expression",
-                    "write a shell pattern, as in comm =* \"jack*\"",
-                );
-            }
+        let Some(parts) = matcher.glob_parts() else {
+            return refuse(
+                "it has a regular expression",
+                "write a shell pattern, as in comm =* \"jack*\"",
+            );
         };
         let bytes = self.bytes(text, ways.no)?;
         let ways = ways.when(is_wanted);

@@ -33,15 +33,8 @@ pub(super) fn matches(source: &Source, matcher: &Matcher) -> Worded<Words> {
     if !matches!(source.kind, Kind::Text { .. } | Kind::Dynamic) {
         return Err("it has no such text");
     }
-    let parts: Vec<GlobPart> = match matcher {
-        Matcher::Glob(glob) => glob.parts().to_vec(),
-        Matcher::Contains(finder) => {
-            let needle = finder.needle().iter().map(|byte| GlobPart::Byte(*byte));
-            let any = || std::iter::once(GlobPart::Any);
-            any().chain(needle).chain(any()).collect()
-        }
-        Matcher::Regex(_) => return Err("it has no regular expressions"),
-    };
+    let parts = matcher.glob_parts();
+    let parts = parts.ok_or("it has no regular expressions")?;
     if parts.iter().all(|part| *part == GlobPart::Any) && !parts.is_empty() {
         return Ok(Words::Always);
     }
