@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// A task is woken: its activation begins with the chain of whoever wakes it, or goes on.
+
+#ifndef RTSCOPE_WAKE_H
+#define RTSCOPE_WAKE_H
+
+#include "cycle.h"
+#include "interrupt.h"
+#include "release.h"
+#include "stopped.h"
+#include "timer.h"
+
+// A task is woken while its activation is open: it was about to block, or it was on a CPU when it
+// was woken before. Whether that activation is over.
+static __always_inline bool open_ends(void *ctx, struct task_state *state,
+		struct task_struct *wakee, bool runs)
+{
+	struct blocked blocked;
+	rts_u64 now_ns;
+
+	if (config.end_kind == RTS_END_SWITCH_IN) {
+		if (state->phase == PHASE_WOKEN)
+			drop_open(state, state->woken_ns);
+		return true;
+	}
+	now_ns = bpf_ktime_get_ns();
+	if (config.end_kind == RTS_END_USER_RETURN) {
+		drop_open(state, now_ns);
+		return true;
+	}
+	blocked_on(&blocked, wakee, wakee->__state);
+	if (blocked.what == RTS_BLOCKED_LOCK && !runs && wakee->on_cpu && config.evidence_floor_ns)
+		evidence_spun(wakee, &blocked, now_ns);
+	if (blocked.what != BLOCKED_NO)
+		return false;
+	// The memory of another process cannot be read from here.
+	if (!runs && waits_as_for_mutex(wakee, (struct pt_regs *)bpf_task_pt_regs(wakee)))
+		return false;
+	chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, wakee);
+	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED,
+			runs ? ENDS_AND_RUNS : ENDS_ELSEWHERE);
+	return true;
+}
+
+// The chain of this context, for a target from its release on where its own timer proves one.
+static __always_inline bool chain_for(struct task_state *state, struct cpu_state *cpu,
+		struct task_struct *wakee, bool target, rts_u64 *now_ns)
+{
+	struct hrtimer_frame *timer = target ? timer_in_progress(cpu) : 0;
+	struct release release = {};
+	rts_u64 expiry_ns = 0;
+	bool began;
+
+	if (timer) {
+		expiry_ns = timer->expiry_ns;
+		release_of(&release, timer, state);
+		if (release.release_ns)
+			timer->expiry_ns = release.release_ns;
+	}
+	began = filter_context(cpu) && chain_of_context(&state->chain, cpu, now_ns);
+	if (timer)
+		timer->expiry_ns = expiry_ns;
+	if (began && release.release_ns && config.evidence_floor_ns &&
+	    *now_ns - release.release_ns >= config.evidence_floor_ns)
+		evidence_released(&release, wakee, *now_ns);
+	return began;
+}
+
+// A target that has the CPU as it is woken need not come on one.
+static __always_inline void came_on_already(void *ctx, struct task_state *state,
+		struct task_struct *wakee, rts_u64 now_ns)
+{
+	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, wakee);
+	state->phase = PHASE_ACTIVE;
+	state->culprit.tid = -1;
+	if (config.end_kind == RTS_END_SWITCH_IN)
+		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, ENDS_AND_RUNS);
+}
+
+// Whether what a target that is woken now slept for was part of its activation; else that was over
+// as it went to sleep.
+static __always_inline bool was_inside(void *ctx, const struct cpu_state *cpu,
+		struct task_state *state, struct task_struct *wakee)
+{
+	bool own, inside;
+
+	if (!state->word)
+		return true;
+	own = !cpu->hardirq.active && bpf_get_current_task_btf()->tgid == wakee->tgid;
+	// What another process has there cannot be read from here.
+	inside = own ? is_locks_word(state) : state->word_owned;
+	if (inside && !state->word_owned && config.evidence_floor_ns)
+		evidence_ownerless(state, wakee);
+	state->word = 0;
+	if (inside)
+		return true;
+	chain_append_task(&state->chain, RTS_STEP_BLOCKED, state->word_ns, wakee);
+	hit_own_end(ctx, state, wakee, state->word_ns, RTS_END_BLOCKED, ENDS_ELSEWHERE);
+	state->phase = PHASE_NONE;
+	return false;
+}
+
+// A stack costs thirty times the rest of a wake-up, and most wake-ups are followed by no hit: each
+// is paid for over so long, and so many may be owed.
+#define STACK_PAID_NS 500000
+#define STACKS_OWED_MAX 16
+
+// Whether to take the waker's stack. An interrupt that found the CPU idle has nothing to tell.
+static __always_inline bool stack_pays(struct cpu_state *cpu, rts_u64 now_ns)
+{
+	rts_u64 paid_ns = cpu->stacks_paid_ns > now_ns ? cpu->stacks_paid_ns : now_ns;
+
+	if (!bpf_get_current_task_btf()->pid ||
+	    paid_ns - now_ns > (STACKS_OWED_MAX - 1) * STACK_PAID_NS)
+		return false;
+	cpu->stacks_paid_ns = paid_ns + STACK_PAID_NS;
+	return true;
+}
+
+// Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
+// so that the first origin stays while the wakee waits.
+static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
+{
+	struct task_state *state = task_state(wakee);
+	bool target, runs, slept;
+	rts_u64 now_ns, slept_ns;
+
+	if (!state) {
+		// Who is outside of our namespace cannot be asked for.
+		if (!config.in_namespace || meant_id_at(wakee, ids_level))
+			COUNT(untracked);
+		return false;
+	}
+	// What it blocked on inside its activation is over: the activation goes on.
+	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
+		return false;
+	target = filter_target(state, wakee);
+	if (target && is_frozen_asleep(state, wakee))
+		frozen_ends(state, wakee);
+	if (state->phase == PHASE_STOPPED) {
+		stop_end(state, cpu, wakee);
+		return true;
+	}
+	runs = bpf_get_current_task_btf()->pid == wakee->pid;
+	slept = state->phase == PHASE_NONE;
+	slept_ns = state->slept_ns;
+	if (target && state->phase != PHASE_NONE && !open_ends(ctx, state, wakee, runs))
+		return false;
+	if (state->phase != PHASE_NONE)
+		*(volatile rts_u8 *)&state->phase = PHASE_NONE;
+	// A task that is no target and hands nothing on needs no chain.
+	if (!target && !filter_hands_on(state, wakee))
+		return false;
+	activation_begin(state);
+	if (!chain_for(state, cpu, wakee, target, &now_ns)) {
+		state->cycle_ns = 0;
+		return false;
+	}
+	// A sleep that it is on its way to has the timer that was armed for it, or none.
+	if (!slept && !state->arms)
+		state->armed_ns = 0;
+	// One that is still on a run queue was about to sleep, and goes on.
+	if (target && config.end_kind == RTS_END_BLOCKED && (slept || !wakee->on_rq))
+		cycle_wake(state, cpu, wakee, slept ? slept_ns : now_ns);
+	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
+	state->woken_ns = now_ns;
+	*(volatile rts_u8 *)&state->phase = PHASE_WOKEN;
+	state->was_target = target;
+	state->resumed = 0;
+	state->unsure = 0;
+	if (!target)
+		return true;
+	state->throttled_ns = 0;
+	waker_note(state, cpu);
+	if (config.evidence_floor_ns && quota_used_up(wakee))
+		evidence_throttled(wakee, now_ns, now_ns);
+	state->has_waker_stack = 0;
+	if (config.waker_stacks && stack_pays(cpu, now_ns)) {
+		struct rts_stack *stack = bpf_task_storage_get(&waker_stacks, wakee, 0, 0);
+
+		if (stack) {
+			stack_here(stack, ctx);
+			state->has_waker_stack = 1;
+		}
+	}
+	if (runs)
+		came_on_already(ctx, state, wakee, now_ns);
+	return true;
+}
+
+static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+	bool changed;
+
+	if (!cpu)
+		return false;
+	if (is_handlers_wakeup(&cpu->hardirq, wakee))
+		cpu->hardirq.active = 2;
+	changed = wake(ctx, cpu, wakee);
+	if (cpu->hardirq.active == 2)
+		cpu->hardirq.active = 0;
+	return changed;
+}
+
+#endif
