@@ -102,10 +102,9 @@ impl Observer {
             Some(explained) => request::lines(explained, took),
             None => rest.lines().map(|line| line.trim().to_owned()).collect(),
         };
-        let other = tracked.other.as_ref();
         let culprit = match explained {
-            Some(explained) => request::culprit(explained, other.or(tracked.task.as_ref())),
-            None => other.map(ToString::to_string),
+            Some(explained) => request::culprit(explained),
+            None => tracked.other.as_ref().map(ToString::to_string),
         };
         board.hit(took, line.to_owned(), below, culprit);
     }

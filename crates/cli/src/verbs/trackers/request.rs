@@ -7,7 +7,7 @@ use event::evidence::tracked::Tracked;
 use event::{Duration, Result, TimeRange};
 use serde_json::{Value, json};
 use trace::Trace;
-use views::reports::request::{Did, Explained, Part, Request, explain_request};
+use views::reports::request::{Did, Explained, LateBy, Part, Request, explain_request};
 
 /// So many parts are printed.
 const PARTS_SHOWN: usize = 6;
@@ -44,12 +44,13 @@ pub(super) fn explained(report: &TrackerReport) -> Option<Result<Explained>> {
 fn did(did: &Did) -> String {
     match did {
         Did::Ran => "runs".to_owned(),
-        Did::Interrupted(name) if name.is_empty() => "is interrupted".to_owned(),
-        Did::Interrupted(name) => format!("is interrupted: {name}"),
+        Did::Interrupted { name, .. } if name.is_empty() => "is interrupted".to_owned(),
+        Did::Interrupted { name, .. } => format!("is interrupted: {name}"),
         Did::Behind(None) => "waits for a CPU".to_owned(),
         Did::Behind(Some(task)) => format!("waits for a CPU, which {task} has"),
-        Did::Blocked(by) if by.is_empty() => "is blocked".to_owned(),
-        Did::Blocked(by) => format!("is blocked until {by}"),
+        Did::Idle => "waits for a CPU that idles".to_owned(),
+        Did::Blocked { by, .. } if by.is_empty() => "is blocked".to_owned(),
+        Did::Blocked { by, .. } => format!("is blocked until {by}"),
         Did::Unknown => "not known: not in the snapshot".to_owned(),
     }
 }
@@ -72,10 +73,30 @@ pub(super) fn text(explained: &Result<Explained>, whole: Duration) -> String {
             did(&part.did)
         );
     }
-    if explained.is_lossy {
-        text += "      events of this time are missing: parts may be another's\n";
-    }
+    let terms = explained.terms().into_iter();
+    let terms: Vec<_> = terms
+        .map(|(term, total)| format!("{} {}", term.tag(), total.short()))
+        .collect();
+    text += &format!("    terms: {}\n", terms.join(", "));
+    text += &match explained.late_by() {
+        _ if explained.is_lossy => {
+            "    events of this time are missing: parts may be another's\n".to_owned()
+        }
+        Some((by, total)) => format!("    late by {}: {}\n", late_by(&by), total.short()),
+        None => "    late by nobody that the events prove\n".to_owned(),
+    };
     text
+}
+
+fn late_by(by: &LateBy) -> String {
+    match by {
+        LateBy::OwnWork => "its own work".to_owned(),
+        LateBy::Task(task) => task.to_string(),
+        LateBy::Handler(name) if name.is_empty() => "a handler".to_owned(),
+        LateBy::Handler(name) => name.clone(),
+        LateBy::Awaited(by) if by.is_empty() => "what it was blocked for".to_owned(),
+        LateBy::Awaited(by) => format!("a wait for {by}"),
+    }
 }
 
 /// The same, a line for each part.
@@ -87,18 +108,12 @@ pub(super) fn lines(explained: &Result<Explained>, whole: Duration) -> Vec<Strin
         .collect()
 }
 
-/// Who was most in the way of the request that `ended_by` ended.
-pub(super) fn culprit(explained: &Result<Explained>, ended_by: Option<&TaskRef>) -> Option<String> {
-    let parts = &explained.as_ref().ok()?.parts;
-    let is_others = |part: &&Part| {
-        part.did != Did::Ran || ended_by.is_none_or(|task| task.tid != part.task.tid)
-    };
-    let part = parts.iter().find(is_others)?;
-    Some(match &part.did {
-        Did::Behind(Some(task)) => task.to_string(),
-        Did::Ran => part.task.to_string(),
-        other => did(other),
-    })
+/// Who made the request late; its own work is nobody's.
+pub(super) fn culprit(explained: &Result<Explained>) -> Option<String> {
+    match explained.as_ref().ok()?.late_by()? {
+        (LateBy::OwnWork, _) => None,
+        (by, _) => Some(late_by(&by)),
+    }
 }
 
 fn task(task: &TaskRef) -> Value {
@@ -114,21 +129,37 @@ pub(super) fn json(explained: &Result<Explained>) -> Value {
     let part = |part: &Part| {
         let (kind, by) = match &part.did {
             Did::Ran => ("ran", Value::Null),
-            Did::Interrupted(name) => ("interrupted", name.as_str().into()),
+            Did::Interrupted { name, .. } => ("interrupted", name.as_str().into()),
             Did::Behind(who) => ("behind", who.as_ref().map_or(Value::Null, task)),
-            Did::Blocked(by) => ("blocked", by.as_str().into()),
+            Did::Idle => ("idle", Value::Null),
+            Did::Blocked { by, .. } => ("blocked", by.as_str().into()),
             Did::Unknown => ("unknown", Value::Null),
         };
         json!({
             "task": task(&part.task),
             "did": kind,
             "by": by,
+            "term": part.term.tag(),
             "total_ns": part.total.as_ns(),
             "pieces": part.pieces,
         })
     };
+    let terms = explained.terms().into_iter();
+    let terms = terms.map(|(term, total)| json!({ "term": term.tag(), "total_ns": total.as_ns() }));
+    let late = explained.late_by().map(|(by, total)| {
+        let (kind, who) = match &by {
+            LateBy::OwnWork => ("own_work", Value::Null),
+            LateBy::Task(who) => ("task", task(who)),
+            LateBy::Handler(name) => ("handler", name.as_str().into()),
+            LateBy::Awaited(by) => ("awaited", by.as_str().into()),
+        };
+        json!({ "kind": kind, "who": who, "total_ns": total.as_ns() })
+    });
     json!({
+        "total_ns": explained.total().as_ns(),
+        "terms": terms.collect::<Vec<_>>(),
         "parts": explained.parts.iter().map(part).collect::<Vec<_>>(),
+        "late_by": late,
         "lossy": explained.is_lossy,
     })
 }
@@ -136,10 +167,11 @@ pub(super) fn json(explained: &Result<Explained>) -> Value {
 #[cfg(test)]
 mod tests {
     use event::{Prio, Tid};
+    use views::reports::request::Term;
 
     use super::*;
 
-    fn part(did: Did, us: i64) -> Part {
+    fn part(did: Did, term: Term, us: i64) -> Part {
         Part {
             task: TaskRef {
                 tid: Tid(7),
@@ -147,40 +179,85 @@ mod tests {
                 prio: Prio::from_rt(5),
             },
             did,
+            term,
             total: Duration::from_us(us),
             pieces: 1,
         }
     }
 
-    #[test]
-    fn a_report_says_where_its_time_went_and_what_is_little_is_left_out() {
+    fn explained(is_lossy: bool) -> Result<Explained> {
         let hog = TaskRef {
             tid: Tid(9),
             comm: "hog".to_owned(),
             prio: Prio::from_rt(50),
         };
+        let blocked = Did::Blocked {
+            by: String::new(),
+            disk: false,
+        };
         let parts = vec![
-            part(Did::Behind(Some(hog)), 700),
-            part(Did::Ran, 297),
-            part(Did::Blocked(String::new()), 3),
+            part(Did::Behind(Some(hog)), Term::RunQueueWait, 700),
+            part(Did::Ran, Term::OwnRun, 297),
+            part(blocked, Term::Blocked, 3),
         ];
-        let explained = Ok(Explained {
-            parts,
-            is_lossy: true,
-        });
-        let text = text(&explained, Duration::from_us(1000));
-        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        Ok(Explained { parts, is_lossy })
+    }
+
+    #[test]
+    fn a_report_says_where_its_time_went_and_what_is_little_is_left_out() {
+        let text = |is_lossy| text(&explained(is_lossy), Duration::from_us(1000));
+        let found = text(false);
+        let lines: Vec<_> = found.lines().map(str::trim).collect();
         assert_eq!(
             lines,
             [
                 "where its time went:",
                 "700 us  70 %  worker (tid 7, rt 5) waits for a CPU, which hog (tid 9, rt 50) has",
                 "297 us  30 %  worker (tid 7, rt 5) runs",
-                "events of this time are missing: parts may be another's",
+                "terms: run_queue_wait 700 us, own_run 297 us, blocked 3.00 us",
+                "late by hog (tid 9, rt 50): 700 us",
             ]
         );
-        let value = json(&explained);
+        assert!(text(true).ends_with("are missing: parts may be another's\n"));
+        assert!(!text(true).contains("late by"));
+    }
+
+    #[test]
+    fn in_json_the_terms_and_the_parts_add_up_to_the_request() {
+        let value = json(&explained(false));
+        for list in ["terms", "parts"] {
+            let all = value[list].as_array().expect("a list").iter();
+            let sum: i64 = all.filter_map(|one| one["total_ns"].as_i64()).sum();
+            assert_eq!(Some(sum), value["total_ns"].as_i64(), "{list}");
+        }
         assert_eq!(value["parts"][0]["by"]["comm"], "hog");
-        assert_eq!(value["lossy"], true);
+        assert_eq!(value["parts"][0]["term"], "run_queue_wait");
+        assert_eq!(value["late_by"]["who"]["tid"], 9);
+        assert_eq!(json(&explained(true))["late_by"], Value::Null);
+    }
+
+    #[test]
+    fn a_term_of_a_request_is_called_as_in_a_ledger() {
+        use diagnosis::{Reason, TermKind};
+        let task = part(Did::Ran, Term::OwnRun, 1).task;
+        let hardirq = TermKind::Hardirq {
+            irq: 1,
+            name: String::new(),
+        };
+        let behind = task.clone();
+        for (term, kind) in [
+            (Term::OwnRun, TermKind::OwnRun),
+            (Term::Upstream, TermKind::Upstream { task: task.clone() }),
+            (Term::Hardirq, hardirq),
+            (Term::Softirq, TermKind::Softirq { vector: 3 }),
+            (Term::RunQueueWait, TermKind::RunQueueWait { behind }),
+            (Term::StopClass, TermKind::StopClass { task }),
+            (Term::Switch, TermKind::Switch),
+            (Term::IdleExit, TermKind::IdleExit),
+            (Term::BlockIo, TermKind::BlockIo),
+            (Term::Unexplained, TermKind::Unexplained(Reason::LostEvents)),
+        ] {
+            assert_eq!(term.tag(), kind.tag());
+        }
     }
 }

@@ -13,6 +13,7 @@ mod limits;
 mod path;
 mod recorder;
 pub mod request;
+mod terms;
 
 use std::rc::Rc;
 

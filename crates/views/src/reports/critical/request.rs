@@ -9,9 +9,13 @@ use trace::{Item, Lost, Trace};
 use super::limits::{NODES_MAX, STEPS_MAX};
 use super::path::{Follower, Step, What};
 use super::recorder::{Begin, Recorder, record_again};
+use super::terms::term;
+pub use super::terms::{LateBy, Term};
 use crate::reports::ordered::Ordered;
 use kernel_state::{Change, CpuWhat, Follow, Holder, Kernel, ProcId, Sink, Topic, Topics, Waker};
 
+/// The softirq of disks.
+const BLOCK_SOFTIRQ: i64 = 4;
 /// The priority of a thread of which none was seen, on LTTng's scale.
 const NICE_0: i32 = 20;
 
@@ -29,12 +33,24 @@ pub struct Request {
 pub enum Did {
     /// It ran.
     Ran,
-    /// A handler of this name ran on its time; empty when none is known.
-    Interrupted(String),
+    /// A handler ran on its time.
+    Interrupted {
+        /// Its name; empty when none is known.
+        name: String,
+        /// It is a softirq's.
+        soft: bool,
+    },
     /// It waited for a CPU that this task had; none when nobody knows which.
     Behind(Option<TaskRef>),
-    /// It was blocked until this woke it, none of the threads.
-    Blocked(String),
+    /// It waited for a CPU that did nothing.
+    Idle,
+    /// It was blocked until something woke it that is no thread.
+    Blocked {
+        /// What that is; empty when nobody knows.
+        by: String,
+        /// It is a disk's softirq.
+        disk: bool,
+    },
     /// The trace does not say.
     Unknown,
 }
@@ -46,6 +62,8 @@ pub struct Part {
     pub task: TaskRef,
     /// What it did.
     pub did: Did,
+    /// What that is called.
+    pub term: Term,
     /// For how long in all.
     pub total: Duration,
     /// In so many pieces.
@@ -92,16 +110,65 @@ pub fn explain_request(trace: &Trace, request: &Request) -> Result<Explained> {
     // What runs on then has not been told yet.
     walk.kernel.finish(end_ns, &mut walk.seen);
     let Some(who) = walk.kernel.find(request.ended_by.0) else {
-        return Ok(Explained {
-            is_lossy: true,
-            ..Explained::default()
-        });
+        return Ok(not_seen(request));
     };
-    let steps = walk.path(trace, who, (begin_ns, end_ns));
+    let steps = tiled(
+        walk.path(trace, who, (begin_ns, end_ns)),
+        (begin_ns, end_ns),
+        who,
+    );
     Ok(Explained {
-        parts: walk.parts(&steps),
+        parts: walk.parts(&steps, request.ended_by),
         is_lossy,
     })
+}
+
+/// A request of whose thread the trace has nothing.
+fn not_seen(request: &Request) -> Explained {
+    let part = Part {
+        task: TaskRef {
+            tid: request.ended_by,
+            comm: String::new(),
+            prio: Prio::from_lttng(NICE_0),
+        },
+        did: Did::Unknown,
+        term: Term::Unexplained,
+        total: request.range.end - request.range.begin,
+        pieces: 1,
+    };
+    Explained {
+        parts: vec![part],
+        is_lossy: true,
+    }
+}
+
+/// The steps without a gap and without an overlap, whatever the trace says: the latest first, each
+/// nanosecond of the request once.
+fn tiled(steps: Vec<Step>, (begin_ns, end_ns): (i64, i64), who: ProcId) -> Vec<Step> {
+    let mut tiled: Vec<Step> = Vec::new();
+    let mut until_ns = end_ns;
+    let gap = |begin_ns, end_ns| Step {
+        begin_ns,
+        end_ns,
+        who,
+        what: What::Unknown,
+    };
+    for mut step in steps {
+        step.end_ns = step.end_ns.min(until_ns);
+        step.begin_ns = step.begin_ns.max(begin_ns);
+        if step.end_ns < until_ns && step.end_ns > begin_ns {
+            tiled.push(gap(step.end_ns, until_ns));
+            until_ns = step.end_ns;
+        }
+        if step.begin_ns < step.end_ns {
+            until_ns = step.begin_ns;
+            tiled.push(step);
+        }
+    }
+    if until_ns > begin_ns {
+        tiled.push(gap(begin_ns, until_ns));
+    }
+    tiled
 }
 
 fn touches(lost: &Lost, range: TimeRange) -> bool {
@@ -126,10 +193,19 @@ struct Wait {
 struct Seen {
     recorder: Recorder,
     waits: Vec<Wait>,
-    /// A handler ran on somebody's time: where, from when, until when.
-    handlers: Vec<(ProcId, u32, i64, i64)>,
+    /// Handlers that ran on somebody's time.
+    handlers: Vec<Handler>,
     /// The names of those that have one.
     named: Vec<(u32, i64, i64, String)>,
+}
+
+/// A handler ran on a task's time.
+struct Handler {
+    who: ProcId,
+    cpu: u32,
+    soft: bool,
+    from_ns: i64,
+    until_ns: i64,
 }
 
 /// As [`Seen`], of what lies before the window.
@@ -160,12 +236,18 @@ impl Sink for Seen {
             }),
             Change::Stayed {
                 cpu,
-                what: CpuWhat::Irq | CpuWhat::Softirq,
-                holder: Holder::Task(task),
+                what: what @ (CpuWhat::Irq | CpuWhat::Softirq),
+                holder: Holder::Task(who),
                 from_ns,
                 until_ns,
                 ..
-            } => self.handlers.push((task, cpu, from_ns, until_ns)),
+            } => self.handlers.push(Handler {
+                who,
+                cpu,
+                soft: what == CpuWhat::Softirq,
+                from_ns,
+                until_ns,
+            }),
             Change::IrqExit { cpu, irq, begin_ns } => {
                 let name = kernel.waker_text(Waker::Irq(irq));
                 self.named.push((cpu, begin_ns, kernel.now_ns(), name));
@@ -234,27 +316,16 @@ impl Walk {
                 None => follower.give_up(),
             }
         }
-        let path = follower.into_path();
-        let first_ns = path.steps.last().map_or(end_ns, |step| step.begin_ns);
-        let mut steps = path.steps;
-        if first_ns > begin_ns {
-            // Steps beyond those that are kept.
-            let what = What::Unknown;
-            steps.push(Step {
-                begin_ns,
-                end_ns: first_ns,
-                who,
-                what,
-            });
-        }
-        steps
+        // Steps beyond those that are kept are a gap.
+        follower.into_path().steps
     }
 
-    fn parts(&self, steps: &[Step]) -> Vec<Part> {
-        let mut sums: Ordered<(u32, Did), (i64, u64)> = Ordered::default();
+    fn parts(&self, steps: &[Step], ended_by: Tid) -> Vec<Part> {
+        let mut sums: Ordered<(u32, Did, Term), (i64, u64)> = Ordered::default();
         let mut add = |who: ProcId, did: Did, ns: i64| {
             if ns > 0 {
-                let sum = sums.entry((who.0, did)).or_default();
+                let term = term(&did, &self.task(who), ended_by, Duration::from_ns(ns));
+                let sum = sums.entry((who.0, did, term)).or_default();
                 sum.0 += ns;
                 sum.1 += 1;
             }
@@ -265,15 +336,19 @@ impl Walk {
                 What::Runs => self.ran(step, &mut add),
                 What::WaitsForCpu => self.waited(step, &mut add),
                 What::Blocked(by) => {
-                    let by = by.map_or_else(String::new, |by| self.kernel.waker_text(by));
-                    add(step.who, Did::Blocked(by), length_ns);
+                    let did = Did::Blocked {
+                        by: by.map_or_else(String::new, |by| self.kernel.waker_text(by)),
+                        disk: matches!(by, Some(Waker::Softirq(BLOCK_SOFTIRQ))),
+                    };
+                    add(step.who, did, length_ns);
                 }
                 What::Unknown => add(step.who, Did::Unknown, length_ns),
             }
         }
-        let part = |((who, did), (total_ns, pieces)): ((u32, Did), (i64, u64))| Part {
+        let part = |((who, did, term), (total_ns, pieces)): ((u32, Did, Term), (i64, u64))| Part {
             task: self.task(ProcId(who)),
             did,
+            term,
             total: Duration::from_ns(total_ns),
             pieces,
         };
@@ -282,22 +357,38 @@ impl Walk {
         parts
     }
 
-    /// A run, without what interrupted it.
+    /// A run, without what interrupted it: of handlers that seem to overlap, each moment is the
+    /// first one's.
     fn ran(&self, step: &Step, add: &mut impl FnMut(ProcId, Did, i64)) {
-        let mut own_ns = step.end_ns - step.begin_ns;
-        for (who, cpu, from_ns, until_ns) in &self.seen.handlers {
-            let ns = until_ns.min(&step.end_ns) - from_ns.max(&step.begin_ns);
-            if *who == step.who && ns > 0 {
-                own_ns -= ns;
-                let mut named = self.seen.named.iter();
-                let name = named.find(|(on, begin_ns, end_ns, _)| {
-                    on == cpu && begin_ns <= from_ns && end_ns >= until_ns
-                });
-                let name = name.map_or_else(String::new, |(.., name)| name.clone());
-                add(step.who, Did::Interrupted(name), ns);
-            }
+        let handlers = self.seen.handlers.iter();
+        let inside = |handler: &&Handler| {
+            handler.who == step.who
+                && handler.from_ns < step.end_ns
+                && handler.until_ns > step.begin_ns
+        };
+        let mut handlers: Vec<&Handler> = handlers.filter(inside).collect();
+        handlers.sort_by_key(|handler| handler.from_ns);
+        let (mut own_ns, mut told_ns) = (step.end_ns - step.begin_ns, step.begin_ns);
+        for handler in handlers {
+            let until_ns = handler.until_ns.min(step.end_ns);
+            let ns = (until_ns - handler.from_ns.max(told_ns)).max(0);
+            told_ns = told_ns.max(until_ns);
+            own_ns -= ns;
+            let did = Did::Interrupted {
+                name: self.handler_name(handler),
+                soft: handler.soft,
+            };
+            add(step.who, did, ns);
         }
         add(step.who, Did::Ran, own_ns);
+    }
+
+    fn handler_name(&self, handler: &Handler) -> String {
+        let mut named = self.seen.named.iter();
+        let name = named.find(|(cpu, begin_ns, end_ns, _)| {
+            *cpu == handler.cpu && *begin_ns <= handler.from_ns && *end_ns >= handler.until_ns
+        });
+        name.map_or_else(String::new, |(.., name)| name.clone())
     }
 
     /// A wait, by who had the CPU meanwhile: what lay before the step is cut off.
@@ -306,10 +397,13 @@ impl Walk {
         let mut waits = self.seen.waits.iter();
         let wait = waits.find(|wait| wait.who == step.who && wait.until_ns == step.end_ns);
         for (holder, ns) in wait.iter().flat_map(|wait| wait.behind.iter().rev()) {
-            let ns = (*ns).min(left_ns);
+            let ns = (*ns).clamp(0, left_ns);
             left_ns -= ns;
-            let task = holder.task().map(|task| self.task(task));
-            add(step.who, Did::Behind(task), ns);
+            let did = match holder {
+                Holder::Idle => Did::Idle,
+                holder => Did::Behind(holder.task().map(|task| self.task(task))),
+            };
+            add(step.who, did, ns);
         }
         add(step.who, Did::Behind(None), left_ns);
     }
@@ -376,10 +470,11 @@ mod tests {
         let parts = explained.parts.iter().map(|part| {
             let did = match &part.did {
                 Did::Ran => "ran",
-                Did::Interrupted(_) => "interrupted",
+                Did::Interrupted { .. } => "interrupted",
                 Did::Behind(Some(task)) if task.comm == "hog" => "behind hog",
                 Did::Behind(_) => "behind",
-                Did::Blocked(_) => "blocked",
+                Did::Idle => "idle",
+                Did::Blocked { .. } => "blocked",
                 Did::Unknown => "unknown",
             };
             (part.task.tid.0, did, part.total.as_ns() / 1000)
@@ -396,17 +491,40 @@ mod tests {
                 (2, "behind hog", 400),
                 (2, "ran", 300),
                 (1, "ran", 220),
-                (1, "behind", 50),
+                (1, "idle", 50),
                 (1, "interrupted", 30),
             ],
             "{found:#?}"
         );
         assert!(!found.is_lossy, "{found:?}");
         let last = found.parts.last().map(|part| &part.did);
-        let Some(Did::Interrupted(name)) = last else {
+        let Some(Did::Interrupted { name, .. }) = last else {
             panic!("{found:?}");
         };
         assert!(name.contains("disk"), "{name}");
+    }
+
+    #[test]
+    fn a_request_has_the_ledgers_terms_and_who_made_it_late() {
+        let found = explained(100, 1100, WORKER.tid);
+        let terms = found.terms().into_iter();
+        let terms: Vec<_> = terms
+            .map(|(term, total)| (term.tag(), total.as_ns() / 1000))
+            .collect();
+        assert_eq!(
+            terms,
+            [
+                ("run_queue_wait", 400),
+                ("upstream", 300),
+                ("own_run", 220),
+                ("idle_exit", 50),
+                ("hardirq", 30),
+            ]
+        );
+        let Some((LateBy::Task(hog), total)) = found.late_by() else {
+            panic!("{found:?}");
+        };
+        assert_eq!((hog.comm.as_str(), total.as_ns()), ("hog", 400_000));
     }
 
     #[test]
@@ -420,11 +538,94 @@ mod tests {
         }
     }
 
+    /// Numbers that a seed draws.
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, sides: u64) -> usize {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            ((self.0 >> 33) % sides) as usize
+        }
+    }
+
+    const TASKS: [Task; 4] = [WORKER, LOGGER, HOG, Task::rt(4, "other", 10)];
+
+    /// Switches, wake-ups and handlers at odd nanoseconds, in any order: sense is not asked for.
+    fn drawn(seed: u64) -> (Trace, i64) {
+        let mut dice = Dice(seed);
+        let (mut trace, mut now_ns) = (SyntheticTrace::new().run(Task::IDLE), 0);
+        let mut on = [Task::IDLE; 2];
+        for _ in 0..200 {
+            now_ns += 1 + dice.below(9_973) as i64;
+            let cpu = dice.below(2);
+            let task = TASKS[dice.below(4)];
+            trace = trace.at_ns(now_ns).cpu(cpu as u32);
+            let prev = on[cpu];
+            trace = match dice.below(8) {
+                0..3 if !on.contains(&task) => {
+                    on[cpu] = task;
+                    match dice.below(2) {
+                        0 => trace.block(prev, task),
+                        _ => trace.preempt(prev, task),
+                    }
+                }
+                3 => {
+                    on[cpu] = Task::IDLE;
+                    trace.block(prev, Task::IDLE)
+                }
+                4 | 5 => trace.waking(task, dice.below(2) as u32),
+                6 => match dice.below(2) {
+                    0 => trace.irq(36, "disk"),
+                    _ => trace.irq_end(36),
+                },
+                _ => match dice.below(3) {
+                    0 => trace.softirq(4),
+                    1 => trace.softirq_end(4),
+                    _ => trace.timer_irq(),
+                },
+            };
+        }
+        (trace.build(), now_ns)
+    }
+
+    #[test]
+    fn terms_and_parts_add_up_to_the_nanosecond_whatever_happened() {
+        for seed in 0..60 {
+            let (trace, end_ns) = drawn(seed);
+            let mut dice = Dice(seed ^ 0xdead_beef);
+            for _ in 0..6 {
+                let begin_ns = dice.below(end_ns as u64) as i64 - 1000;
+                let length_ns = 1 + dice.below((end_ns - begin_ns) as u64) as i64;
+                let request = Request {
+                    range: TimeRange {
+                        begin: Instant::from_ns(begin_ns),
+                        end: Instant::from_ns(begin_ns + length_ns),
+                    },
+                    ended_by: Tid(1 + dice.below(5) as i32),
+                };
+                let found = explain_request(&trace, &request).expect("read");
+                let terms: Duration = found.terms().iter().map(|(_, total)| *total).sum();
+                assert_eq!(
+                    found.total().as_ns(),
+                    length_ns,
+                    "{seed} {request:?} {found:#?}"
+                );
+                assert_eq!(terms, found.total(), "{seed} {request:?}");
+                let is_sane = |part: &Part| part.total > Duration::ZERO && part.pieces > 0;
+                assert!(found.parts.iter().all(is_sane), "{seed} {request:?}");
+            }
+        }
+    }
+
     #[test]
     fn of_who_never_left_the_cpu_all_is_its_own_and_what_is_not_there_is_unknown() {
         assert_eq!(told(&explained(1050, 1150, WORKER.tid)), [(1, "ran", 100)]);
         let before = explained(-500, 1100, WORKER.tid);
         assert!(before.is_lossy);
-        assert_eq!(explained(0, 1100, 99).parts, []);
+        // Of a thread that is not in the trace nothing is known, and that adds up, too.
+        assert_eq!(told(&explained(0, 1100, 99)), [(99, "unknown", 1100)]);
     }
 }
