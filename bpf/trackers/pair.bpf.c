@@ -5,15 +5,7 @@
 // meant, and what their key is, says code that user space writes in place of `pair_code_from` and
 // `pair_code_to` before it loads this.
 
-// The names of the registers that libbpf's headers use.
-#define __VMLINUX_H__
-
 #include "tasks.h"
-
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wsign-compare"
-#include <bpf/usdt.bpf.h>
-#pragma clang diagnostic pop
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -28,6 +20,14 @@ struct {
 	__type(key, rts_u32);
 	__type(value, struct rts_pair_counts);
 } pair_counts SEC(".maps");
+
+// By the cookie of the probe that was hit; user space makes room for as many as there are.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct rts_mark);
+} pair_marks SEC(".maps");
 
 // What an oracle reads; nobody else makes it large.
 struct {
@@ -232,18 +232,73 @@ int to_function(struct pt_regs *ctx)
 	return counts ? to(ctx, &frame, counts) : 0;
 }
 
-// An argument that the mark does not have is 0; nobody asks for it.
-static __always_inline void read_mark(struct rts_pair_frame *frame, struct pt_regs *ctx)
+static __always_inline rts_u64 mark_register(struct pt_regs *ctx, rts_u16 at)
 {
-	for (rts_u32 i = 0; i < RTS_PAIR_ARGUMENTS; i++) {
-		long value = 0;
+	rts_u64 value = 0;
 
-		bpf_usdt_arg(ctx, i, &value);
-		frame->arguments[i] = value;
-	}
+	if (at != RTS_MARK_NO_REGISTER)
+		bpf_probe_read_kernel(&value, sizeof(value), (const void *)ctx + at);
+	return value;
 }
 
-SEC("usdt")
+static __always_inline rts_u64 mark_memory(rts_u64 address, rts_u8 size_bytes)
+{
+	const void *from = (const void *)address;
+	rts_u64 value = 0;
+
+	switch (size_bytes) {
+	case 1:
+		bpf_probe_read_user(&value, 1, from);
+		break;
+	case 2:
+		bpf_probe_read_user(&value, 2, from);
+		break;
+	case 4:
+		bpf_probe_read_user(&value, 4, from);
+		break;
+	default:
+		bpf_probe_read_user(&value, 8, from);
+	}
+	return value;
+}
+
+// An argument that the mark does not have is 0; nobody asks for it.
+static __noinline rts_u64 mark_argument(struct pt_regs *ctx,
+		const struct rts_mark_argument *argument)
+{
+	rts_u32 unused_bits = (64 - argument->size_bytes * 8) & 63;
+	rts_u64 value;
+
+	switch (argument->kind) {
+	case RTS_MARK_CONSTANT:
+		value = argument->offset;
+		break;
+	case RTS_MARK_REGISTER:
+		value = mark_register(ctx, argument->base);
+		break;
+	case RTS_MARK_MEMORY:
+		value = mark_register(ctx, argument->base) + argument->offset +
+			(mark_register(ctx, argument->index) << (argument->shift & 3));
+		value = mark_memory(value, argument->size_bytes);
+		break;
+	default:
+		return 0;
+	}
+	value <<= unused_bits;
+	return argument->is_signed ? (rts_u64)((rts_s64)value >> unused_bits) :
+				     value >> unused_bits;
+}
+
+static __always_inline void read_mark(struct rts_pair_frame *frame, struct pt_regs *ctx)
+{
+	rts_u32 site = bpf_get_attach_cookie(ctx);
+	struct rts_mark *mark = bpf_map_lookup_elem(&pair_marks, &site);
+
+	for (rts_u32 i = 0; i < RTS_PAIR_ARGUMENTS; i++)
+		frame->arguments[i] = mark ? mark_argument(ctx, &mark->arguments[i]) : 0;
+}
+
+SEC("uprobe")
 int from_mark(struct pt_regs *ctx)
 {
 	struct rts_pair_frame frame;
@@ -253,7 +308,7 @@ int from_mark(struct pt_regs *ctx)
 	return counts ? from(ctx, &frame, counts) : 0;
 }
 
-SEC("usdt")
+SEC("uprobe")
 int to_mark(struct pt_regs *ctx)
 {
 	struct rts_pair_frame frame;

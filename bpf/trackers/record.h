@@ -13,6 +13,8 @@
 #define RTS_SERIES_MAX 5
 #define RTS_ONLY_MAX 32
 #define RTS_KEYS_MAX 2048
+/* Of those with a histogram each; user space makes room for fewer. */
+#define RTS_WIDE_KEYS_MAX 256
 #define RTS_OPEN_MAX 16384
 /* Keys that are small numbers from RTS_SMALL_FIRST on: interrupts, vectors, system calls. */
 #define RTS_SMALL_FIRST (-16)
@@ -83,6 +85,21 @@ struct rts_tracker_sum {
 	char label[RTS_COMM_LENGTH];
 };
 
+/* The first keys of each CPU have rows in an array, where no table is searched. */
+#define RTS_ROWS_BITS 8
+
+// A row of that array: a key that has come first to its place keeps it.
+struct rts_tracker_row {
+	struct rts_tracker_key key; // its series is one more: 0 is nobody's
+	struct rts_tracker_sum sum;
+};
+
+// The same where rows are few: each with a histogram of its own.
+struct rts_tracker_wide_sum {
+	struct rts_tracker_sum sum;
+	rts_u64 buckets[RTS_BUCKETS_MAX];
+};
+
 // An interval that has begun, by the address of what it belongs to.
 struct rts_tracker_open {
 	struct rts_tracked tracked; // its `end_ns` is 0
@@ -94,6 +111,34 @@ struct rts_tracker_open {
 #define RTS_PAIR_ARGUMENTS 8
 #define RTS_PAIR_SLOTS 6
 #define RTS_PAIR_TEXT 48
+
+/* Places in which the mark of one side may be. */
+#define RTS_PAIR_SITES 512
+
+// Where an argument of a mark is.
+enum rts_mark_kind {
+	RTS_MARK_NOTHING = 0, // nowhere, or where nobody can read it
+	RTS_MARK_CONSTANT = 1,
+	RTS_MARK_REGISTER = 2,
+	RTS_MARK_MEMORY = 3,
+};
+
+#define RTS_MARK_NO_REGISTER 0xffff
+
+struct rts_mark_argument {
+	rts_s64 offset; // the number itself, or what is added to the address
+	rts_u16 base;   // where the register is in the kernel's own, or RTS_MARK_NO_REGISTER
+	rts_u16 index;  // the same
+	rts_u8 kind;    // enum rts_mark_kind
+	rts_u8 shift;   // of the index
+	rts_u8 size_bytes;
+	rts_u8 is_signed;
+};
+
+// A mark in one place of its program.
+struct rts_mark {
+	struct rts_mark_argument arguments[RTS_PAIR_ARGUMENTS];
+};
 
 struct rts_pair_key {
 	rts_u64 numbers[RTS_PAIR_NUMBERS];

@@ -18,9 +18,6 @@ const OBJECTS: [&str; 6] = [
     "empty",
 ];
 
-/// What libbpf's header for marks wants of the system's, which compilers for BPF may not find.
-const ERRNO: &str = "#define ENOENT 2\n#define ESRCH 3\n#define EINVAL 22\n";
-
 /// The examples for those who write BPF of their own: built as they would, for their tests.
 const EXAMPLES: [&str; 2] = ["slow_sleeps", "count_culprits"];
 
@@ -57,8 +54,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
     std::fs::write(out.join("tables.h"), tables())?;
-    std::fs::create_dir_all(out.join("linux"))?;
-    std::fs::write(out.join("linux/errno.h"), ERRNO)?;
     std::fs::create_dir_all(out.join("trackers"))?;
     for object in OBJECTS
         .map(str::to_owned)

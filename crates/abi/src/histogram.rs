@@ -26,6 +26,32 @@ impl Histogram {
         }
     }
 
+    /// Adds the counts of some buckets.
+    pub fn add_some(&mut self, counts: &[(u16, u64)]) {
+        for (bucket, count) in counts {
+            if let Some(sum) = self.buckets.get_mut(usize::from(*bucket)) {
+                *sum += count;
+            }
+        }
+    }
+
+    /// What was counted since the histogram was `before`: buckets in their order, empty ones left
+    /// out.
+    pub fn since(&self, before: Option<&Histogram>) -> Vec<(u16, u64)> {
+        let buckets = self.buckets.iter().enumerate();
+        let change = |(bucket, count): (usize, &u64)| {
+            let counted = before.map_or(0, |before| before.buckets[bucket]);
+            let change = count.saturating_sub(counted);
+            (change > 0).then_some((bucket as u16, change))
+        };
+        buckets.filter_map(change).collect()
+    }
+
+    /// Where a bucket ends: all that it holds is shorter.
+    pub fn end_of(bucket: u16) -> Duration {
+        Duration::from_ns(bucket_begin_ns(usize::from(bucket) + 1) as i64)
+    }
+
     /// The number of samples.
     pub fn samples(&self) -> u64 {
         self.buckets.iter().sum()

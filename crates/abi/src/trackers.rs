@@ -17,6 +17,8 @@ use crate::{raw, text};
 pub const SERIES_MAX: usize = 5;
 pub const ONLY_MAX: usize = 32;
 pub const KEYS_MAX: usize = 2048;
+pub const ROWS_BITS: usize = 8;
+pub const WIDE_KEYS_MAX: usize = 256;
 pub const OPEN_MAX: usize = 16384;
 pub const SMALL_FIRST: i64 = -16;
 pub const SMALL_KEYS: usize = 512;
@@ -26,6 +28,12 @@ pub const PAIR_NUMBERS: usize = 2;
 pub const PAIR_ARGUMENTS: usize = 8;
 pub const PAIR_SLOTS: usize = 6;
 pub const PAIR_TEXT: usize = 48;
+pub const PAIR_SITES: usize = 512;
+pub const MARK_NOTHING: u8 = 0;
+pub const MARK_CONSTANT: u8 = 1;
+pub const MARK_REGISTER: u8 = 2;
+pub const MARK_MEMORY: u8 = 3;
+pub const MARK_NO_REGISTER: u16 = 0xffff;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -97,9 +105,41 @@ pub struct RawSum {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct RawRow {
+    pub key: RawKey,
+    pub sum: RawSum,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawWideSum {
+    pub sum: RawSum,
+    pub buckets: [u64; raw::BUCKETS_MAX],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct RawOpen {
     pub tracked: RawTracked,
     pub issued_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawMarkArgument {
+    pub offset: i64,
+    pub base: u16,
+    pub index: u16,
+    pub kind: u8,
+    pub shift: u8,
+    pub size_bytes: u8,
+    pub is_signed: u8,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawMark {
+    pub arguments: [RawMarkArgument; PAIR_ARGUMENTS],
 }
 
 #[repr(C)]
@@ -169,8 +209,12 @@ plain!(
     RawLosses,
     RawKey,
     RawSum,
+    RawRow,
+    RawWideSum,
     RawOpen,
     RawConfig,
+    RawMarkArgument,
+    RawMark,
     RawPairKey,
     RawPairOpen,
     RawPairFrame,

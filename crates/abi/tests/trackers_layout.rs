@@ -45,6 +45,8 @@ fn claims() -> Claims {
         "rts_tracker_sum",
         [count, sum_ns, max_ns, detail, label]
     );
+    claim!(claims, RawRow, "rts_tracker_row", [key, sum]);
+    claim!(claims, RawWideSum, "rts_tracker_wide_sum", [sum, buckets]);
     claim!(claims, RawOpen, "rts_tracker_open", [tracked, issued_ns]);
     claim!(
         claims,
@@ -70,6 +72,8 @@ fn constants(claims: &mut Claims) {
         ("RTS_SERIES_MAX", SERIES_MAX),
         ("RTS_ONLY_MAX", ONLY_MAX),
         ("RTS_KEYS_MAX", KEYS_MAX),
+        ("RTS_ROWS_BITS", ROWS_BITS),
+        ("RTS_WIDE_KEYS_MAX", WIDE_KEYS_MAX),
         ("RTS_OPEN_MAX", OPEN_MAX),
         ("RTS_TRACKED_OPEN", TRACKED_OPEN as usize),
         ("-RTS_SMALL_FIRST", -SMALL_FIRST as usize),
@@ -79,12 +83,25 @@ fn constants(claims: &mut Claims) {
         ("RTS_PAIR_ARGUMENTS", PAIR_ARGUMENTS),
         ("RTS_PAIR_SLOTS", PAIR_SLOTS),
         ("RTS_PAIR_TEXT", PAIR_TEXT),
+        ("RTS_PAIR_SITES", PAIR_SITES),
+        ("RTS_MARK_NOTHING", usize::from(MARK_NOTHING)),
+        ("RTS_MARK_CONSTANT", usize::from(MARK_CONSTANT)),
+        ("RTS_MARK_REGISTER", usize::from(MARK_REGISTER)),
+        ("RTS_MARK_MEMORY", usize::from(MARK_MEMORY)),
+        ("RTS_MARK_NO_REGISTER", usize::from(MARK_NO_REGISTER)),
     ] {
         claims.push((name.to_owned(), value));
     }
 }
 
 fn pair_claims(claims: &mut Claims) {
+    claim!(
+        claims,
+        RawMarkArgument,
+        "rts_mark_argument",
+        [offset, base, index, kind, shift, size_bytes, is_signed]
+    );
+    claim!(claims, RawMark, "rts_mark", [arguments]);
     claim!(claims, RawPairKey, "rts_pair_key", [numbers, text]);
     claim!(claims, RawPairOpen, "rts_pair_open", [begin_ns, task]);
     claim!(

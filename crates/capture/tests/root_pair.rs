@@ -7,7 +7,7 @@ mod pair_scene;
 
 use bpf_host::trackers::{PairPart, PairSeen, TrackerConfig, TrackerWatch};
 use bpf_host::{Targets, WatchConfig};
-use capture::watch::{PairQuestion, pair};
+use capture::watch::{PairQuestion, pair, pair_is_of};
 use event::evidence::tracked::Tracked;
 use event::{Duration, Error, TaskPattern};
 use pair_scene::{Interval, Work, paired, recorded};
@@ -247,6 +247,49 @@ fn a_programs_work_is_measured_by_its_own_ids() {
         "arg0",
         0,
     );
+    // An argument that is found by an index, beside one that nobody can read.
+    check(
+        function("usdt", "work:slot_begin") + "/arg2 == -7",
+        function("usdt", "work:slot_end") + "/arg2 == -8",
+        "arg0",
+        0,
+    );
+}
+
+#[test]
+fn a_process_whose_file_was_replaced_is_probed_in_the_file_that_it_runs() {
+    let _privileged = testkit::privileged();
+    let work = Work::build();
+    let mut process = std::process::Command::new(&work.program)
+        .arg("100000")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it runs");
+    std::fs::remove_file(&work.program).expect("removed");
+    std::fs::copy("/bin/true", &work.program).expect("replaced");
+    let (pid, typed) = (process.id(), work.program.display());
+    let new = question(
+        &format!("uprobe:{typed}:work_begin"),
+        "sched_switch",
+        "$tid",
+    );
+    let refused = pair_is_of(&new, &[pid]).expect_err("it runs another file");
+    assert!(
+        refused
+            .fixed_by()
+            .is_some_and(|fix| fix.contains(&format!("pid:{pid}")))
+    );
+    let begin = format!("uprobe:pid:{pid}:work_begin");
+    let own = question(&begin, &format!("usdt:pid:{pid}:work:end"), "arg0");
+    assert!(pair_is_of(&own, &[pid]).is_ok());
+    let mut running = Running::start(&own, config());
+    // Its work goes on until it is ended.
+    while running.hits.len() < 3 && process.try_wait().expect("a child").is_none() {
+        running.take();
+        std::thread::yield_now();
+    }
+    process.kill().and_then(|()| process.wait()).expect("ended");
+    assert!(running.hits.len() >= 3, "{:?}", running.watch.statistics());
 }
 
 #[test]
@@ -369,6 +412,26 @@ fn what_cannot_be_asked_is_refused_with_its_place_and_a_remedy() {
         "target_cpu",
         "sched_switch has no field",
         "column 1",
+    );
+    let work = Work::build();
+    let mark = |filter: &str| format!("usdt:{}:work:slot_begin{filter}", work.program.display());
+    let says = "no number in a register or in memory";
+    refused(&mark("/arg1 == 1"), switch, "$tid", says, "at column");
+    refused(&mark(""), switch, "arg1=next_tid", says, "arg1=next_tid");
+    refused(
+        &mark("/arg3 == 1"),
+        switch,
+        "$tid",
+        "no field 'arg3'",
+        "at column",
+    );
+    let none = mark("").replace("slot_begin", "slot_begim");
+    refused(
+        &none,
+        switch,
+        "$tid",
+        "no marker work:slot_begim",
+        "4 markers",
     );
     refused(
         "uprobe:/bin/sh:no_such_function",

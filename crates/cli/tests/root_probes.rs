@@ -113,6 +113,36 @@ fn functions_and_markers_are_recorded_with_their_values_and_nothing_stays() {
 }
 
 #[test]
+fn a_process_is_probed_in_the_file_that_it_runs_though_another_one_took_its_place() {
+    let _alone = testkit::privileged();
+    if !Path::new("/sys/kernel/tracing/uprobe_events").exists() {
+        return testkit::skip("a_process_is_probed", "this kernel has no uprobe_events");
+    }
+    let source = "__attribute__((noinline)) int step(int n) { __asm__ volatile(\"\"); return n; }\n\
+                  int usleep(unsigned);\n\
+                  int main(void) { for (;;) { step(5); usleep(1000); } }\n";
+    let program = compile("cc", "replaced", source, &["-O1"]);
+    let mut process = Command::new(&program).spawn().expect("it runs");
+    std::fs::remove_file(&program).expect("removed");
+    std::fs::copy("/bin/true", &program).expect("replaced");
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let probe = format!("step=pid:{}:step n=arg1:int", process.id());
+    let words = ["--uprobe", &probe, "--duration", "100ms", "-o"];
+    let mut command = Command::new(RTSCOPE);
+    let output = command.arg("record").args(words).arg(&trace).output();
+    let output = output.expect("rtscope starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    process.kill().and_then(|()| process.wait()).expect("ended");
+    assert!(output.status.success(), "{said}");
+    let text = run(Command::new(RTSCOPE).arg("cat").arg(&trace));
+    assert!(
+        text.contains(" step: ") && text.contains("n = 5"),
+        "{said}{text}"
+    );
+}
+
+#[test]
 fn a_probe_that_cannot_be_is_refused_before_anything_is_recorded() {
     let _alone = testkit::privileged();
     let program = compile("cc", "refused", PROGRAM, &["-O1"]);

@@ -15,10 +15,12 @@
 mod demangle;
 mod elf;
 mod maps;
+mod mark;
 mod places;
 mod resolver;
 
 pub use elf::{build_id, build_id_of};
 pub use maps::{Binary, Mapped, ProcessMaps};
+pub use mark::{Argument, Operand, Register, WrittenArgument};
 pub use places::{Function, Marker, Places};
 pub use resolver::{CodePlace, UserSymbols};

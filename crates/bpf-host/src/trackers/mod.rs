@@ -25,7 +25,7 @@ mod wakeup;
 mod workqueue;
 
 pub use calls::{call_name, call_number};
-pub use pair::{Pair, PairCounts, PairPart, PairPlace, PairSeen, PairSide, pair_tracker};
+pub use pair::{MarkSite, Pair, PairCounts, PairPart, PairPlace, PairSeen, PairSide, pair_tracker};
 pub use running::{TrackerConfig, TrackerWatch};
 pub use statistics::{KeySum, Losses, SeriesStatistics, TrackerStatistics};
 

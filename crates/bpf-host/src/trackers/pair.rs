@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use abi::raw;
-use abi::trackers::{RawPairSeen, key_text};
+use abi::trackers::{RawMark, RawPairSeen, key_text};
 use event::{Error, ErrorKind, Instant, Result, Tid};
-use libbpf_rs::{Link, Object, UprobeOpts};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, UprobeOpts};
 
 use super::{DetailKind, KeyKind, OpenIn, Tracker, object};
 use crate::object;
@@ -37,11 +37,20 @@ pub enum PairPlace {
     Mark {
         /// The file.
         file: PathBuf,
-        /// Whose mark it is.
-        provider: String,
-        /// Its name.
-        name: String,
+        /// All places in it that have the mark; at most `PAIR_SITES`.
+        sites: Vec<MarkSite>,
     },
+}
+
+/// A mark in one place of its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkSite {
+    /// Where its instruction is.
+    pub offset: u64,
+    /// Where the counter is that says whether anybody listens; 0 without one.
+    pub semaphore_offset: u64,
+    /// Where its arguments are.
+    pub arguments: RawMark,
 }
 
 /// One event of a pair, and the code of its filter and key ([`abi::trackers::RawPairFrame`] is what
@@ -126,6 +135,8 @@ pub fn pair_tracker(from: &str, to: &str, parts: &[PairPart]) -> &'static Tracke
 
 /// The numbers that begin the room for each side's code, in `bpf/trackers/pair.bpf.c`.
 const MARKS: [i32; 2] = [0x5254_5346, 0x5254_5354];
+/// Where the kernel's program finds the arguments of marks.
+pub(super) const MARKS_MAP: &str = "pair_marks";
 /// `r0 = NUMBER`
 const LOAD: u64 = 0xb7;
 /// `goto +0`, which does nothing.
@@ -174,16 +185,27 @@ impl Pair {
         self.from.place.program(false) == program || self.to.place.program(true) == program
     }
 
-    /// Whether a side is a mark, for which libbpf has maps of its own.
-    pub(super) fn has_mark(&self) -> bool {
-        let mut sides = [&self.from, &self.to].into_iter();
-        sides.any(|side| matches!(side.place, PairPlace::Mark { .. }))
+    /// The marks of both sides: each finds its arguments by its place among them.
+    fn sites(&self) -> impl Iterator<Item = &MarkSite> {
+        self.from.place.sites().iter().chain(self.to.place.sites())
+    }
+
+    /// How many places both sides' marks have.
+    pub(super) fn site_count(&self) -> usize {
+        self.sites().count()
     }
 
     /// Attaches the end first: an event that is both ends what is open before it begins anew.
     pub(super) fn attach(&self, object: &Object) -> Result<Vec<Link>> {
-        let mut links = self.to.place.attach(object, true)?;
-        links.extend(self.from.place.attach(object, false)?);
+        for (number, site) in self.sites().enumerate() {
+            let number = (number as u32).to_ne_bytes();
+            object::map(object, MARKS_MAP)?
+                .update(&number, raw::bytes(&site.arguments), MapFlags::ANY)
+                .map_err(|error| object::explain("fill", &error))?;
+        }
+        let of_from = self.from.place.sites().len() as u64;
+        let mut links = self.to.place.attach(object, true, of_from)?;
+        links.extend(self.from.place.attach(object, false, 0)?);
         Ok(links)
     }
 }
@@ -200,7 +222,15 @@ impl PairPlace {
         }
     }
 
-    fn attach(&self, object: &Object, is_end: bool) -> Result<Vec<Link>> {
+    fn sites(&self) -> &[MarkSite] {
+        match self {
+            PairPlace::Mark { sites, .. } => sites,
+            _ => &[],
+        }
+    }
+
+    /// The first of its marks has this number.
+    fn attach(&self, object: &Object, is_end: bool, first_site: u64) -> Result<Vec<Link>> {
         const EVERY_PROCESS: i32 = -1;
         let name = self.program(is_end);
         let mut programs = object.progs_mut();
@@ -230,31 +260,20 @@ impl PairPlace {
                 };
                 offsets.iter().map(attach).collect()
             }
-            PairPlace::Mark {
-                file,
-                provider,
-                name,
-            } => {
-                let link = program.attach_usdt(EVERY_PROCESS, file, provider, name);
-                link.map(|link| vec![link])
+            PairPlace::Mark { file, sites } => {
+                let attach = |(number, site): (u64, &MarkSite)| {
+                    let options = UprobeOpts {
+                        ref_ctr_offset: site.semaphore_offset as usize,
+                        cookie: number,
+                        ..UprobeOpts::default()
+                    };
+                    let offset = site.offset as usize;
+                    program.attach_uprobe_with_opts(EVERY_PROCESS, file, offset, options)
+                };
+                (first_site..).zip(sites).map(attach).collect()
             }
         };
-        links.map_err(|error| self.refused(&error))
-    }
-
-    fn refused(&self, error: &libbpf_rs::Error) -> Error {
-        match self {
-            PairPlace::Mark {
-                file,
-                provider,
-                name,
-            } if error.kind() == libbpf_rs::ErrorKind::NotFound => {
-                let what = format!("{} has no mark {provider}:{name}", file.display());
-                let fix = format!("'readelf -n {}' lists its marks", file.display());
-                Error::new(ErrorKind::NotFound, what).fix(fix)
-            }
-            _ => object::explain("attach", error),
-        }
+        links.map_err(|error| object::explain("attach", &error))
     }
 }
 

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::raw;
 use abi::trackers::{
-    ONLY_MAX, RawConfig, RawOpen, RawPairKey, RawPairOpen, RawTracked, decode_tracked,
-    decode_tracked_hit, open_of_pair,
+    ONLY_MAX, RawConfig, RawOpen, RawPairKey, RawPairOpen, RawTracked,
+    decode_tracked, decode_tracked_hit, open_of_pair,
 };
 use event::evidence::tracked::TrackedHit;
 use event::{Error, ErrorKind, Instant, Result};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder};
 
-use super::pair::{Pair, PairSeen, decode_seen, with_code};
+use super::pair::{self, Pair, PairSeen, decode_seen, with_code};
 use super::statistics::{self, KeySum, TrackerStatistics};
 use super::{OpenIn, Tracker, software};
 use crate::config::WatchConfig;
@@ -275,12 +275,10 @@ fn prepare_maps(
     own: &RawConfig,
     pair: Option<&Pair>,
 ) -> Result<()> {
-    let has_mark = pair.is_some_and(Pair::has_mark);
     let refused = |error| object::explain("prepare", &error);
     for mut map in opened.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        let is_of_marks = name.starts_with("__bpf_usdt_");
-        if object::is_of_chain(&name) || (is_of_marks && !has_mark) {
+        if object::is_of_chain(&name) {
             map.set_autocreate(false).map_err(refused)?;
         }
         if name == "tracker_open" && tracker.open != OpenIn::Table {
@@ -289,6 +287,10 @@ fn prepare_maps(
         }
         if let (Some(bytes), "pair_seen") = (pair.and_then(|pair| pair.oracle_bytes), &*name) {
             map.set_max_entries(bytes).map_err(refused)?;
+        }
+        if let (Some(pair), pair::MARKS_MAP) = (pair, &*name) {
+            let sites = pair.site_count().max(1);
+            map.set_max_entries(sites as u32).map_err(refused)?;
         }
         if name == ".rodata.tracker"
             && let Some(place) = map.initial_value_mut()

@@ -73,7 +73,7 @@ pub(super) fn check(probe: &Probe) -> Result<(), Fault> {
 pub(super) fn fields(probe: &Probe, target: &Target) -> Result<(Vec<String>, Vec<String>)> {
     let fault = |fault: Fault| fault.into_error(probe.kind, &probe.text);
     if let (Target::Marker { marker, .. }, true) = (target, probe.fields.is_empty()) {
-        let all = marker::arguments(&marker.arguments).into_iter().enumerate();
+        let all = marker::arguments(marker).into_iter().enumerate();
         let (mut fields, mut left_out) = (Vec::new(), Vec::new());
         for (place, argument) in all {
             let number = place + 1;
@@ -91,8 +91,9 @@ pub(super) fn fields(probe: &Probe, target: &Target) -> Result<(Vec<String>, Vec
     for field in &probe.fields {
         let parsed = parse(probe, field).map_err(fault)?;
         let (fetch, usual) = match target {
-            Target::Marker { marker, .. } => of_marker(&parsed, &marker.arguments)
-                .map_err(|what| fault(Fault::new(field.column, what)))?,
+            Target::Marker { marker, .. } => {
+                of_marker(&parsed, marker).map_err(|what| fault(Fault::new(field.column, what)))?
+            }
             _ => (with_registers(parsed), None),
         };
         fields.push(typed(field, fetch, usual));
@@ -148,11 +149,11 @@ fn with_registers(fetch: Fetch) -> Fetch {
 /// The same with the arguments of a marker; with the type of an argument that stands alone.
 fn of_marker(
     fetch: &Fetch,
-    arguments: &str,
+    marker: &symbols::Marker,
 ) -> std::result::Result<(Fetch, Option<&'static str>), String> {
     match fetch {
         Fetch::Argument(number) => {
-            let all = marker::arguments(arguments);
+            let all = marker::arguments(marker);
             let count = all.len();
             let argument = all.into_iter().nth(number - 1);
             let argument = argument.ok_or_else(|| format!("the marker has {count} arguments"))?;
@@ -161,7 +162,7 @@ fn of_marker(
             Ok((fetch, Some(ty)))
         }
         Fetch::Memory(at, offset) => {
-            let (at, _) = of_marker(at, arguments)?;
+            let (at, _) = of_marker(at, marker)?;
             Ok((Fetch::Memory(Box::new(at), *offset), None))
         }
         other => Ok((other.clone(), None)),

@@ -1,70 +1,56 @@
-//! The arguments of markers: `SIZE@OPERAND` in the assembler's words (systemtap's `sdt.h`).
+//! The arguments of markers in the words of the kernel's probes.
+
+use symbols::{Argument, Marker, Operand};
 
 use super::value::Fetch;
 
-/// An argument and its type, or the operand that the kernel cannot read.
-pub(super) type Argument = Result<(Fetch, &'static str), String>;
+/// An argument and its type, or the words of one that the kernel's probes cannot read.
+pub(super) type Fetched = Result<(Fetch, &'static str), String>;
 
-/// All arguments of a marker. Operands have no blanks, but those with an index may.
-pub(super) fn arguments(text: &str) -> Vec<Argument> {
-    text.split_whitespace().map(argument).collect()
+/// All arguments of a marker.
+pub(super) fn arguments(marker: &Marker) -> Vec<Fetched> {
+    let written = marker.read_arguments().into_iter();
+    let fetched = written.map(|written| {
+        let argument = written.read;
+        let fetched =
+            argument.and_then(|argument| Some((fetch(&argument.operand)?, kernel_type(&argument))));
+        fetched.ok_or(written.text)
+    });
+    fetched.collect()
 }
 
-fn argument(text: &str) -> Argument {
-    let refused = || text.to_owned();
-    let (size, operand) = text.split_once('@').ok_or_else(refused)?;
-    let ty = match size {
-        "-1" => "s8",
-        "1" => "u8",
-        "-2" => "s16",
-        "2" => "u16",
-        "-4" => "s32",
-        "4" => "u32",
-        "-8" => "s64",
-        "8" => "u64",
-        _ => return Err(refused()),
-    };
-    let fetch = fetch(operand).ok_or_else(refused)?;
-    Ok((fetch, ty))
-}
-
-fn fetch(operand: &str) -> Option<Fetch> {
-    if let Some(constant) = operand.strip_prefix('$') {
-        let number: i64 = constant.parse().ok()?;
-        return Some(Fetch::Plain(format!("\\{number}")));
+fn kernel_type(argument: &Argument) -> &'static str {
+    match (argument.size_bytes, argument.signed) {
+        (1, true) => "s8",
+        (1, false) => "u8",
+        (2, true) => "s16",
+        (2, false) => "u16",
+        (4, true) => "s32",
+        (4, false) => "u32",
+        (_, true) => "s64",
+        (_, false) => "u64",
     }
-    if let Some(name) = operand.strip_prefix('%') {
-        return register(name).map(Fetch::Plain);
-    }
-    let (offset, rest) = operand.split_once('(')?;
-    let name = rest.strip_suffix(')')?.strip_prefix('%')?;
-    let offset = match offset {
-        "" => 0,
-        offset => offset.parse().ok()?,
-    };
-    let base = register(name).filter(|_| !name.contains("ip"))?;
-    Some(Fetch::Memory(Box::new(Fetch::Plain(base)), offset))
 }
 
-/// The kernel's name of a register, whatever part of it is meant: its lowest bytes.
-fn register(name: &str) -> Option<String> {
-    const CLASSIC: [&str; 4] = ["ax", "bx", "cx", "dx"];
-    const POINTERS: [&str; 4] = ["si", "di", "bp", "sp"];
-    let numbered = |name: &str| {
-        let digits = name.strip_prefix('r')?;
-        let digits = digits.strip_suffix(['d', 'w', 'b']).unwrap_or(digits);
-        let number: u32 = digits.parse().ok()?;
-        (8..16).contains(&number).then(|| format!("%r{number}"))
-    };
-    let whole = name.strip_prefix(['r', 'e']).unwrap_or(name);
-    let classic = CLASSIC
-        .iter()
-        .find(|of| whole == **of || name == format!("{}l", &of[..1]));
-    let pointer = POINTERS
-        .iter()
-        .find(|of| whole == **of || name == format!("{of}l"));
-    let named = classic.or(pointer).map(|name| format!("%{name}"));
-    named.or_else(|| numbered(name))
+/// A probe of the kernel adds no index to an address.
+fn fetch(operand: &Operand) -> Option<Fetch> {
+    let register = |register: symbols::Register| Fetch::Plain(format!("%{}", register.name()));
+    match *operand {
+        Operand::Constant(number) => Some(Fetch::Plain(format!("\\{number}"))),
+        Operand::Register(of) => Some(register(of)),
+        Operand::Memory {
+            base: Some(base),
+            index: None,
+            offset,
+        } => Some(Fetch::Memory(Box::new(register(base)), offset)),
+        // What is scaled by one is an address like any other.
+        Operand::Memory {
+            base: None,
+            index: Some((index, 0)),
+            offset,
+        } => Some(Fetch::Memory(Box::new(register(index)), offset)),
+        Operand::Memory { .. } => None,
+    }
 }
 
 #[cfg(test)]
@@ -72,42 +58,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_register_is_named_whatever_part_of_it_is_meant() {
-        let check = |name: &str, expect: Option<&str>| {
-            assert_eq!(register(name).as_deref(), expect, "{name}");
+    fn an_operand_that_the_kernel_cannot_read_is_said_by_its_words() {
+        let marker = Marker {
+            provider: "p".to_owned(),
+            name: "n".to_owned(),
+            offset: 0,
+            semaphore_offset: None,
+            arguments: "-4@%edi 8@16(%r12) 4@$-3 8@(%rax,%rbx,8) 8f@%xmm0 8@(,%rcx,1)".to_owned(),
         };
-        for name in ["rax", "eax", "ax", "al"] {
-            check(name, Some("%ax"));
-        }
-        check("sil", Some("%si"));
-        check("rbp", Some("%bp"));
-        check("r8", Some("%r8"));
-        check("r15d", Some("%r15"));
-        check("r10b", Some("%r10"));
-        for name in ["ah", "r16", "xmm0", "", "rip", "st"] {
-            check(name, None);
-        }
-    }
-
-    #[test]
-    fn an_operand_that_the_kernel_cannot_read_is_said() {
-        let check = |text: &str, expect: bool| {
-            assert_eq!(argument(text).is_ok(), expect, "{text}");
-        };
-        check("-4@%edi", true);
-        check("8@(%rsp)", true);
-        check("4@$-3", true);
-        check("8@16(%r12)", true);
-        for text in [
-            "8@(%rax,%rbx,8)",
-            "4@global(%rip)",
-            "8@%xmm0",
-            "16@%rax",
-            "%rax",
-            "8f@%xmm0",
-            "8@8(%rip)",
-        ] {
-            check(text, false);
-        }
+        let plain = |text: &str| Fetch::Plain(text.to_owned());
+        let memory = |text: &str, offset| Fetch::Memory(Box::new(plain(text)), offset);
+        assert_eq!(
+            arguments(&marker),
+            [
+                Ok((plain("%di"), "s32")),
+                Ok((memory("%r12", 16), "u64")),
+                Ok((plain("\\-3"), "u32")),
+                Err("8@(%rax,%rbx,8)".to_owned()),
+                Err("8f@%xmm0".to_owned()),
+                Ok((memory("%cx", 0), "u64")),
+            ]
+        );
     }
 }

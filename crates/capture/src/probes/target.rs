@@ -8,10 +8,7 @@ use event::{Error, ErrorKind, Result};
 use symbols::{Marker, Places};
 
 use super::spec::{Probe, ProbeKind};
-use crate::programs;
-
-/// So many names are offered for one that is not there.
-const NEAR_MAX: usize = 5;
+use crate::programs::{self, ProgramFile};
 
 /// Where a probe is put.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,21 +29,13 @@ pub(super) fn find(probe: &Probe) -> Result<Vec<Target>> {
             offset: probe.offset,
         }]);
     }
-    let files = files(probe)?;
-    let mut met = Vec::new();
-    for path in &files {
-        let places = match Places::read(path) {
-            Ok(places) => places,
-            // Of a process's files some are no programs.
-            Err(_) if files.len() > 1 => continue,
-            Err(error) => return Err(error),
-        };
-        let found = in_file(probe, path, &places)?;
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        met.push(places);
-    }
+    let met = match programs::first_with(&files(probe)?, |file, places| {
+        let found = in_file(probe, &file.path, places)?;
+        Ok((!found.is_empty()).then_some(found))
+    })? {
+        Ok(found) => return Ok(found),
+        Err(met) => met,
+    };
     Err(match probe.kind {
         _ if probe.kind != ProbeKind::Usdt && probe.symbol.is_empty() => {
             let what = format!("there is no such place in {}", probe.file);
@@ -55,7 +44,7 @@ pub(super) fn find(probe: &Probe) -> Result<Vec<Target>> {
                 .refuse(ErrorKind::NotFound, what, found)
                 .fix("objdump -dF FILE shows where code is in the file")
         }
-        ProbeKind::Usdt => no_marker(probe, &met),
+        ProbeKind::Usdt => programs::no_marker(&probe.file, (&probe.provider, &probe.symbol), &met),
         _ => programs::no_function(&probe.file, &probe.symbol, &met),
     })
 }
@@ -85,10 +74,11 @@ fn in_file(probe: &Probe, path: &Path, places: &Places) -> Result<Vec<Target>> {
 }
 
 /// The files that are meant.
-fn files(probe: &Probe) -> Result<Vec<PathBuf>> {
+fn files(probe: &Probe) -> Result<Vec<ProgramFile>> {
     let files = programs::files(&probe.file)?;
+    let paths = files.iter().map(|file| &file.path);
     let has_blank = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().contains(&b' ');
-    match files.iter().find(has_blank) {
+    match paths.into_iter().find(has_blank) {
         Some(path) if files.len() == 1 => {
             let what = "the kernel takes no path with a blank";
             Err(Error::new(ErrorKind::Unsupported, what)
@@ -97,27 +87,4 @@ fn files(probe: &Probe) -> Result<Vec<PathBuf>> {
         }
         _ => Ok(files),
     }
-}
-
-fn no_marker(probe: &Probe, met: &[Places]) -> Error {
-    let markers = met.iter().flat_map(|places| &places.markers);
-    let mut names: Vec<String> = markers
-        .map(|marker| format!("{}:{}", marker.provider, marker.name))
-        .collect();
-    names.sort();
-    names.dedup();
-    let (provider, name) = (&probe.provider, &probe.symbol);
-    let what = format!("{} has no marker {provider}:{name}", probe.file);
-    let found = match names.len() {
-        0 => "no marker at all".to_owned(),
-        count => format!("{count} markers"),
-    };
-    let typed = format!("{provider}:{name}");
-    let near = programs::near(&typed, names.iter().map(String::as_str));
-    let fix = match (near.is_empty(), names.is_empty()) {
-        (false, _) => format!("did you mean {}?", near.join(", ")),
-        (true, false) => format!("it has {}", names[..names.len().min(NEAR_MAX)].join(", ")),
-        (true, true) => "build it with its markers (sys/sdt.h), or name its library".into(),
-    };
-    probe.refuse(ErrorKind::NotFound, what, found).fix(fix)
 }

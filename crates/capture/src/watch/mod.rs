@@ -43,7 +43,7 @@ use snapshots::{Desk, Folder, Snapshots};
 
 pub use bpf_host::SleepsInside;
 pub use calls::{Call, Called, Calls, WINDOW as CALL_WINDOW};
-pub use pair::{KEY_DEFAULT, PairQuestion, pair};
+pub use pair::{KEY_DEFAULT, PairQuestion, pair, pair_is_of};
 pub use tracker_names::{key_name, keys_named};
 pub use trackers::{
     TrackerReport, TrackerStatus, TrackersObserver, TrackersOptions, TrackersStatus, run_trackers,

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define MARK(name, value)                                                       \
+#define MARK(name, value) MARK_OF(name, "-8@%0", value, 0)
+
+/* With its arguments in the assembler's words, over two numbers. */
+#define MARK_OF(name, arguments, first, second)                                 \
 	__asm__ volatile("990: nop\n"                                           \
 			 ".pushsection .note.stapsdt,\"?\",\"note\"\n"          \
 			 ".balign 4\n"                                          \
@@ -17,7 +20,7 @@
 			 ".8byte 0\n"                                           \
 			 ".asciz \"work\"\n"                                    \
 			 ".asciz \"" name "\"\n"                                \
-			 ".asciz \"-8@%0\"\n"                                   \
+			 ".asciz \"" arguments "\"\n"                          \
 			 "994: .balign 4\n"                                     \
 			 ".popsection\n"                                        \
 			 ".ifndef _.stapsdt.base\n"                             \
@@ -29,7 +32,17 @@
 			 ".popsection\n"                                        \
 			 ".endif\n"                                             \
 			 :                                                      \
-			 : "r"(value))
+			 : "r"(first), "r"(second)                              \
+			 : "memory")
+
+struct slot {
+	int id;
+	int minus;
+};
+
+/* Its first argument is found by an index, the second is no number, the third has a sign. */
+#define MARK_BY_INDEX(name, slots, at) \
+	MARK_OF(name, "4@(%0,%1,8) 8f@%%xmm0 -4@4(%0,%1,8)", slots, at)
 
 static long long now_ns(void)
 {
@@ -41,13 +54,19 @@ static long long now_ns(void)
 
 __attribute__((noinline)) long work_begin(long id)
 {
+	struct slot slots[3] = { [2] = { .id = id, .minus = -7 } };
+
 	MARK("begin", id);
+	MARK_BY_INDEX("slot_begin", slots, 2l);
 	return id + 1000;
 }
 
 __attribute__((noinline)) long work_end(long id)
 {
+	struct slot slots[2] = { [1] = { .id = id, .minus = -8 } };
+
 	MARK("end", id);
+	MARK_BY_INDEX("slot_end", slots, 1l);
 	return id + 2000;
 }
 

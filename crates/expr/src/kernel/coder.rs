@@ -41,6 +41,8 @@ pub enum Place {
     },
     /// An address in the memory of a program; the recording has what lies there.
     Address,
+    /// An argument of a mark that its program passes in a way that cannot be read.
+    Unreadable,
     /// Not where the kernel can read it.
     Nowhere,
 }

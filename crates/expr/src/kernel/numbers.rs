@@ -232,6 +232,7 @@ impl Coder<'_> {
                 signed,
                 plus,
             } => (at, bytes, signed, plus),
+            Place::Unreadable => return Err(UNREADABLE),
             _ => return Err(NO_NUMBER),
         };
         let hidden = !self.layout.in_frame && at < HIDDEN_BYTES;
@@ -319,6 +320,11 @@ impl Coder<'_> {
         asm.place(positive);
     }
 }
+
+const UNREADABLE: Refusal = Refusal {
+    what: "this argument of the mark is no number in a register or in memory",
+    fix: "take another one; 'readelf -n FILE' shows how the program passes them",
+};
 
 const NO_NUMBER: Refusal = Refusal {
     what: "this field is no number that it can read",

@@ -1,5 +1,6 @@
 //! Any pair of events: from what was typed to the tracker that measures from one to the other.
 
+mod mark;
 mod place;
 mod spec;
 
@@ -74,6 +75,19 @@ pub fn pair(question: &PairQuestion) -> Result<(&'static Tracker, Pair)> {
         oracle_bytes: None,
     };
     Ok((tracker, pair))
+}
+
+/// Refuses a file that none of the processes that are meant runs any more.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] for a file that was replaced since they started.
+pub fn pair_is_of(question: &PairQuestion, pids: &[u32]) -> Result<()> {
+    for text in [&question.from, &question.to] {
+        if let Some(file) = Spec::parse(text)?.file() {
+            crate::programs::not_replaced(file, pids)?;
+        }
+    }
+    Ok(())
 }
 
 fn code(

@@ -1,19 +1,19 @@
 //! Events of this machine: where a program is attached to them, and where their fields are.
 
 use std::mem::offset_of;
-use std::path::{Path, PathBuf};
 
-use abi::trackers::{PAIR_ARGUMENTS, RawPairFrame};
-use bpf_host::trackers::PairPlace;
-use event::{ClassId, EventClass, Field, FieldType, Integer, Result, Scope};
+use abi::trackers::{PAIR_ARGUMENTS, PAIR_SITES, RawPairFrame};
+use bpf_host::trackers::{MarkSite, PairPlace};
+use event::{ClassId, Error, ErrorKind, EventClass, Field, FieldType, Integer, Result, Scope};
 use expr::kernel::{Layout, Place};
 use ftrace::Tracefs;
 use ftrace::lttng::{Plan, Source};
-use symbols::Places;
+use symbols::Marker;
 
+use super::mark;
 use super::spec::{Spec, What};
 use crate::kernel_filter::with_contents;
-use crate::programs;
+use crate::programs::{self, ProgramFile};
 use crate::select::named_event;
 
 /// Arguments that are passed in registers.
@@ -118,33 +118,22 @@ fn place(ty: &FieldType, source: Source) -> Place {
     }
 }
 
-/// The first of the files that are meant in which there is what is looked for.
-fn function_of(file: &str, function: &str, returns: bool) -> Result<Event> {
-    let files = programs::files(file)?;
-    let mut met = Vec::new();
-    for path in &files {
-        let places = match Places::read(path) {
-            Ok(places) => places,
-            // Of a process's files some are no programs.
-            Err(_) if files.len() > 1 => continue,
-            Err(error) => return Err(error),
-        };
-        let offsets = programs::offsets(path, &places, function)?;
-        if !offsets.is_empty() {
-            return Ok(of_function(path, offsets, function, returns));
-        }
-        met.push(places);
-    }
-    Err(programs::no_function(file, function, &met))
+/// A function of the first of the files that are meant in which there is one of its name.
+fn function_of(typed: &str, function: &str, returns: bool) -> Result<Event> {
+    let found = programs::first_with(&programs::files(typed)?, |file, places| {
+        let offsets = programs::offsets(&file.path, places, function)?;
+        Ok((!offsets.is_empty()).then(|| of_function(file, offsets, function, returns)))
+    })?;
+    found.map_err(|met| programs::no_function(typed, function, &met))
 }
 
-fn of_function(path: &Path, offsets: Vec<u64>, function: &str, returns: bool) -> Event {
+fn of_function(file: &ProgramFile, offsets: Vec<u64>, function: &str, returns: bool) -> Event {
     let place = PairPlace::Function {
-        file: path.to_owned(),
+        file: file.path.clone(),
         offsets,
         returns,
     };
-    let short = path.file_name().unwrap_or_default().to_string_lossy();
+    let short = file.short();
     let result = [("ret".to_owned(), PAIR_ARGUMENTS - 1)];
     let arguments = (0..REGISTERS).map(|place| (format!("arg{place}"), place));
     match returns {
@@ -153,23 +142,49 @@ fn of_function(path: &Path, offsets: Vec<u64>, function: &str, returns: bool) ->
     }
 }
 
-/// The file that has the mark, or the first one: libbpf says that it is not there.
-fn mark_of(file: &str, provider: &str, name: &str) -> Result<Event> {
-    let mut files = programs::files(file)?;
-    let has_it = |path: &PathBuf| {
-        Places::read(path).is_ok_and(|places| {
-            let mut markers = places.markers.iter();
-            markers.any(|marker| marker.provider == provider && marker.name == name)
-        })
-    };
-    let at = files.iter().position(has_it).unwrap_or_default();
+/// A mark of the first of the files that are meant that has it.
+fn mark_of(typed: &str, provider: &str, name: &str) -> Result<Event> {
+    let found = programs::first_with(&programs::files(typed)?, |file, places| {
+        let is_meant = |of: &&Marker| of.provider == provider && of.name == name;
+        let markers: Vec<&Marker> = places.markers.iter().filter(is_meant).collect();
+        if markers.len() > PAIR_SITES {
+            let what = format!("the mark {provider}:{name} is in too many places");
+            let found = format!("{} places, {PAIR_SITES} have room", markers.len());
+            let fix = "take a mark or a function that is in fewer";
+            return Err(Error::new(ErrorKind::Unsupported, what)
+                .found(found)
+                .fix(fix));
+        }
+        Ok((!markers.is_empty()).then(|| of_mark(file, &markers)))
+    })?;
+    found.map_err(|met| programs::no_marker(typed, (provider, name), &met))
+}
+
+/// A mark in all places that it has in its file.
+fn of_mark(file: &ProgramFile, markers: &[&Marker]) -> Event {
+    let arguments: Vec<_> = markers
+        .iter()
+        .map(|marker| mark::arguments(marker))
+        .collect();
+    let sites = markers.iter().zip(&arguments);
+    let sites = sites.map(|(marker, arguments)| MarkSite {
+        offset: marker.offset,
+        semaphore_offset: marker.semaphore_offset.unwrap_or(0),
+        arguments: mark::site(arguments),
+    });
     let place = PairPlace::Mark {
-        file: files.swap_remove(at),
-        provider: provider.to_owned(),
-        name: name.to_owned(),
+        file: file.path.clone(),
+        sites: sites.collect(),
     };
-    let arguments = (0..PAIR_ARGUMENTS).map(|place| (format!("arg{place}"), place));
-    Ok(of_program(format!("{provider}:{name}"), place, arguments))
+    let fields = (0..mark::common(&arguments)).map(|number| (format!("arg{number}"), number));
+    let first = markers[0];
+    let mut event = of_program(format!("{}:{}", first.provider, first.name), place, fields);
+    for (number, place) in event.layout.places.iter_mut().enumerate() {
+        if !mark::is_readable(&arguments, number) {
+            *place = Place::Unreadable;
+        }
+    }
+    event
 }
 
 /// An event of a program: its fields are what the kernel's program reads of its registers.

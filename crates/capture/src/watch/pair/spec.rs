@@ -83,6 +83,14 @@ impl Spec<'_> {
         })
     }
 
+    /// The file in which it happens, as it was typed; none of the kernel's own events.
+    pub(super) fn file(&self) -> Option<&str> {
+        match self.what {
+            What::Tracepoint(_) => None,
+            What::Function { file, .. } | What::Mark { file, .. } => Some(file),
+        }
+    }
+
     fn tracepoint(text: &str) -> Result<Spec<'_>> {
         let (name, filter_at) = filter(text, text);
         if name.is_empty() {

@@ -10,7 +10,7 @@ mod text;
 use bpf_host::Targets;
 use bpf_host::trackers::{Pair, Tracker, TrackerConfig, stands};
 use capture::capabilities;
-use capture::watch::{TrackersOptions, TrackersStatus, keys_named, pair, run_trackers};
+use capture::watch::{TrackersOptions, TrackersStatus, keys_named, pair, pair_is_of, run_trackers};
 use event::Result;
 use host::capabilities::Verb;
 use trace::Symbols;
@@ -43,7 +43,10 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         .transpose()?;
     if !options.every_task {
         let whom = whom(&options.watch, command.as_ref());
-        meant(&mut options.watch, &whom)?;
+        let matched = meant(&mut options.watch, &whom)?;
+        if let Some(question) = &options.pair {
+            pair_is_of(question, &matched.pids())?;
+        }
     }
     let symbols = Symbols::from_kallsyms(&capture::kernel_functions());
     let asked = question(&options, pair, &symbols)?;

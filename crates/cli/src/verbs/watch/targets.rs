@@ -169,6 +169,14 @@ impl Matched {
         pids.into_iter().map(TaskPattern::Pid).collect()
     }
 
+    /// The processes of the threads that are meant, each once.
+    pub fn pids(&self) -> Vec<u32> {
+        let mut pids: Vec<u32> = self.meant().map(|thread| thread.pid.0 as u32).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
     /// The threads with class and priority, and what matched nobody.
     pub fn text(&self) -> String {
         // A command that is held is not yet what it is to be.
