@@ -4,17 +4,9 @@
 // completion. Key is the device and the operation, detail the first sector. The task is the one
 // that submitted it.
 
-#include "stages.h"
+#include "disk.h"
 
 enum { QUEUE = 0, DEVICE = 1 };
-
-#define OPERATION_MASK 0xff // REQ_OP_MASK
-
-struct gendisk {
-	int major;
-	int first_minor;
-	char disk_name[32];
-} RELOCATED;
 
 struct request_queue {
 	struct gendisk *disk;
@@ -29,22 +21,12 @@ struct request {
 
 static __always_inline int begins(struct request *request)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
 	struct rts_tracker_open open = {};
-	struct gendisk *disk = request->q->disk;
 
-	if (!disk || !tracker_wants_task(current))
-		return 0;
-	open.tracked.key = ((rts_u64)disk->major << 20 | disk->first_minor) << 8 |
-			   (request->cmd_flags & OPERATION_MASK);
-	if (!tracker_only(open.tracked.key >> 8))
+	if (!disk_asked(&open, request->q->disk, request->cmd_flags, request->__sector))
 		return 0;
 	open.tracked.begin_ns = bpf_ktime_get_ns();
-	open.tracked.detail = request->__sector;
 	open.tracked.series = QUEUE;
-	open.tracked.other.tid = -1;
-	task_describe(&open.tracked.task, current);
-	bpf_probe_read_kernel_str(open.tracked.label, RTS_COMM_LENGTH, disk->disk_name);
 	stage_opens((rts_u64)request, &open);
 	return 0;
 }

@@ -4,17 +4,9 @@
 // entry to exit, and what the file system asked for, from there to its completion. Key is the
 // device and the operation, of a call that of its first. The task is the one that asks.
 
-#include "stages.h"
+#include "disk.h"
 
 enum { CALL = 0, FILE_SYSTEM = 1 };
-
-#define OPERATION_MASK 0xff // REQ_OP_MASK
-
-struct gendisk {
-	int major;
-	int first_minor;
-	char disk_name[32];
-} RELOCATED;
 
 struct block_device {
 	struct gendisk *bd_disk;
@@ -113,21 +105,11 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(block_bio_queue, struct bio *bio)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
-	struct gendisk *disk = bio->bi_bdev->bd_disk;
 	struct rts_tracker_open open = {};
 
-	if (!disk || !tracker_wants_task(current))
+	if (!disk_asked(&open, bio->bi_bdev->bd_disk, bio->bi_opf, bio->bi_iter.bi_sector))
 		return 0;
-	open.tracked.key = ((rts_u64)disk->major << 20 | disk->first_minor) << 8 |
-			   (bio->bi_opf & OPERATION_MASK);
-	if (!tracker_only(open.tracked.key >> 8))
-		return 0;
-	open.tracked.detail = bio->bi_iter.bi_sector;
-	open.tracked.other.tid = -1;
-	task_describe(&open.tracked.task, current);
-	bpf_probe_read_kernel_str(open.tracked.label, RTS_COMM_LENGTH, disk->disk_name);
-	call_asks(current, &open.tracked);
+	call_asks(bpf_get_current_task_btf(), &open.tracked);
 	open.tracked.series = FILE_SYSTEM;
 	open.tracked.begin_ns = bpf_ktime_get_ns();
 	stage_opens((rts_u64)bio, &open);

@@ -69,12 +69,29 @@ struct {
 	__type(value, struct rts_tracker_series);
 } tracker_series SEC(".maps");
 
+#ifdef TRACKER_KEY_HISTOGRAMS
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, RTS_WIDE_KEYS_MAX);
+	__type(key, struct rts_tracker_key);
+	__type(value, struct rts_tracker_wide_sum);
+} tracker_keys SEC(".maps");
+
+// What a row begins as: too large for the stack.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct rts_tracker_wide_sum);
+} tracker_new_key SEC(".maps");
+#else
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(max_entries, RTS_KEYS_MAX);
 	__type(key, struct rts_tracker_key);
 	__type(value, struct rts_tracker_sum);
 } tracker_keys SEC(".maps");
+#endif
 
 // Those of keys that are small numbers, in trackers that have such: no table is searched, which
 // costs more than all the rest where it is not in the caches.
@@ -85,6 +102,17 @@ struct {
 	__type(key, rts_u32);
 	__type(value, struct rts_tracker_sum);
 } tracker_small SEC(".maps");
+#endif
+
+// The first keys of each CPU, in trackers that have neither of both.
+#if !defined(TRACKER_SMALL_KEYS) && !defined(TRACKER_KEY_HISTOGRAMS)
+#define TRACKER_ROWS
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1 << RTS_ROWS_BITS);
+	__type(key, rts_u32);
+	__type(value, struct rts_tracker_row);
+} tracker_rows SEC(".maps");
 #endif
 
 struct {
@@ -223,6 +251,56 @@ struct tracker_interval {
 	rts_u8 series;
 };
 
+// Makes room for a row; another CPU may have done so.
+static __always_inline bool tracker_new_sum(const struct rts_tracker_key *key)
+{
+#ifdef TRACKER_KEY_HISTOGRAMS
+	struct rts_tracker_wide_sum *new = LOOKUP(tracker_new_key, 0);
+
+	if (!new)
+		return false;
+	bpf_map_update_elem(&tracker_keys, key, new, BPF_NOEXIST);
+#else
+	struct rts_tracker_sum new = {};
+
+	bpf_map_update_elem(&tracker_keys, key, &new, BPF_NOEXIST);
+#endif
+	return true;
+}
+
+#ifdef TRACKER_ROWS
+// Keys may be pointers, with which the verifier lets nobody compute: a copy of half of one is a
+// number.
+static __always_inline rts_u32 tracker_half(rts_u64 key)
+{
+	rts_u32 half;
+
+	barrier_var(key);
+	asm volatile("%0 = %1" : "=w"(half) : "w"((rts_u32)key));
+	return half;
+}
+
+// The row of a key that came first to its place in the array; none for a later one, which the table
+// has. An interrupt may come between and count in the table: both are added up.
+static __noinline struct rts_tracker_sum *tracker_row(const struct rts_tracker_key *key)
+{
+	rts_u32 mixed = (tracker_half(key->key) + key->group + key->series) * 0x9e3779b9u;
+	struct rts_tracker_row *row = LOOKUP(tracker_rows, mixed >> (32 - RTS_ROWS_BITS));
+	rts_u32 series = key->series + 1;
+
+	if (!row)
+		return 0;
+	if (!row->key.series &&
+	    !__sync_val_compare_and_swap(&row->key.series, 0, series)) {
+		row->key.group = key->group;
+		row->key.key = key->key;
+	}
+	if (row->key.key != key->key || row->key.group != key->group || row->key.series != series)
+		return 0;
+	return &row->sum;
+}
+#endif
+
 static __always_inline struct rts_tracker_sum *tracker_sum(const struct tracker_interval *interval)
 {
 	struct rts_tracker_key key = {
@@ -238,18 +316,19 @@ static __always_inline struct rts_tracker_sum *tracker_sum(const struct tracker_
 	if (place < RTS_SMALL_KEYS)
 		return LOOKUP(tracker_small, interval->series * RTS_SMALL_KEYS + place);
 #endif
+#ifdef TRACKER_ROWS
+	sum = tracker_row(&key);
+	if (sum)
+		return sum;
+#endif
 	sum = bpf_map_lookup_elem(&tracker_keys, &key);
-	if (!sum) {
-		struct rts_tracker_sum new = {};
-
-		bpf_map_update_elem(&tracker_keys, &key, &new, BPF_NOEXIST);
+	if (!sum && tracker_new_sum(&key))
 		sum = bpf_map_lookup_elem(&tracker_keys, &key);
-	}
 	return sum;
 }
 
 static __always_inline void tracker_sum_up(const struct tracker_interval *interval,
-		rts_u64 duration_ns)
+		rts_u64 duration_ns, rts_u32 bucket)
 {
 	struct rts_tracker_sum *sum = tracker_sum(interval);
 
@@ -267,6 +346,10 @@ static __always_inline void tracker_sum_up(const struct tracker_interval *interv
 	sum->sum_ns += duration_ns;
 	if (duration_ns > sum->max_ns)
 		sum->max_ns = duration_ns;
+#ifdef TRACKER_KEY_HISTOGRAMS
+	if (bucket < RTS_BUCKETS_MAX)
+		((struct rts_tracker_wide_sum *)sum)->buckets[bucket]++;
+#endif
 }
 
 static __always_inline bool tracker_allows(struct rts_tracker_series *series,
@@ -339,7 +422,7 @@ static __always_inline bool tracker_counts(const struct tracker_interval *interv
 	series->count++;
 	series->sum_ns += duration_ns;
 	series->buckets[bucket]++;
-	tracker_sum_up(interval, duration_ns);
+	tracker_sum_up(interval, duration_ns, bucket);
 	return is_longest || duration_ns >= config.threshold_ns;
 }
 

@@ -192,6 +192,11 @@ impl Tracker {
             })
     }
 
+    /// Whether each of its rows has a histogram, out of which the last minutes can be told.
+    pub fn has_history(&self) -> bool {
+        self.key == KeyKind::Disk
+    }
+
     /// The hooks that a kernel lacks, which has the tracepoints that `present` says.
     pub fn missing(&self, present: impl Fn(&str) -> bool) -> Vec<Hook> {
         let hooks = self.hooks.iter().copied();

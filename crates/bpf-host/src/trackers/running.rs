@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::raw;
 use abi::trackers::{
-    ONLY_MAX, RawConfig, RawOpen, RawPairKey, RawPairOpen, RawTracked,
+    ONLY_MAX, RawConfig, RawOpen, RawPairKey, RawPairOpen, RawTracked, WIDE_KEYS_MAX,
     decode_tracked, decode_tracked_hit, open_of_pair,
 };
 use event::evidence::tracked::TrackedHit;
@@ -285,6 +285,9 @@ fn prepare_maps(
             // Nothing is kept in it: preallocated it would be megabytes.
             map.set_max_entries(1).map_err(refused)?;
         }
+        if name == "tracker_keys" && tracker.has_history() {
+            map.set_max_entries(disk_rows()).map_err(refused)?;
+        }
         if let (Some(bytes), "pair_seen") = (pair.and_then(|pair| pair.oracle_bytes), &*name) {
             map.set_max_entries(bytes).map_err(refused)?;
         }
@@ -300,6 +303,20 @@ fn prepare_maps(
         }
     }
     Ok(())
+}
+
+/// Rows of disks are large: room for as many as this machine's disks have operations of two kinds,
+/// and for some that come later.
+fn disk_rows() -> u32 {
+    const OF_A_DISK: usize = 16;
+    const ROWS_MIN: usize = 64;
+    let disks = std::fs::read_dir("/sys/block").into_iter().flatten();
+    let has_room = |disk: &std::fs::DirEntry| {
+        let size = std::fs::read_to_string(disk.path().join("size"));
+        size.is_ok_and(|size| size.trim() != "0")
+    };
+    let disks = disks.flatten().filter(has_room).count();
+    (disks * OF_A_DISK).clamp(ROWS_MIN, WIDE_KEYS_MAX) as u32
 }
 
 type Received = Arc<Mutex<Vec<Vec<u8>>>>;

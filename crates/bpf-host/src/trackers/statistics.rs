@@ -1,8 +1,10 @@
 //! What a tracker has counted since it began.
 
+use std::collections::HashMap;
+
 use abi::trackers::{
-    RawKey, RawLosses, RawPairCounts, RawSeries, RawSum, SMALL_FIRST, SMALL_KEYS, SMALL_SERIES,
-    decode_tracked, label,
+    ROWS_BITS, RawKey, RawLosses, RawPairCounts, RawRow, RawSeries, RawSum, RawWideSum,
+    SMALL_FIRST, SMALL_KEYS, SMALL_SERIES, decode_tracked, label,
 };
 use abi::{Histogram, raw};
 use event::evidence::tracked::Tracked;
@@ -116,6 +118,8 @@ pub struct KeySum {
     pub detail: u64,
     /// A name that came with them; may be empty.
     pub label: String,
+    /// All of them, in the trackers whose rows have histograms.
+    pub histogram: Option<Histogram>,
 }
 
 /// What a tracker has counted since it began.
@@ -168,20 +172,37 @@ pub(super) fn pair_counts(object: &Object) -> Result<PairCounts> {
 /// The sums by key, those with the longest intervals first.
 pub(super) fn keys(object: &Object) -> Result<Vec<KeySum>> {
     let map = object::map(object, "tracker_keys")?;
+    let is_wide = map.value_size() as usize == size_of::<RawWideSum>();
     let mut sums = Vec::new();
     for key in map.keys() {
         let values = map
             .lookup_percpu(&key, MapFlags::ANY)
             .map_err(|error| object::explain("read", &error))?;
-        let values = values.iter().flatten();
-        let values: Vec<RawSum> = values.filter_map(|bytes| raw::read(bytes)).collect();
+        let values = values.unwrap_or_default();
+        let sum_of = |bytes: &Vec<u8>| raw::read::<RawSum>(bytes);
+        let of_cpus: Vec<RawSum> = values.iter().filter_map(sum_of).collect();
         if let Some(key) = raw::read::<RawKey>(&key) {
-            sums.push(sum_up(&key, &values));
+            let mut sum = sum_up(&key, &of_cpus);
+            sum.histogram = is_wide.then(|| histogram(&values));
+            sums.push(sum);
         }
     }
     sums.extend(small_keys(object)?);
+    add_rows(object, &mut sums)?;
     sums.sort_by_key(|sum| std::cmp::Reverse((sum.max, sum.count)));
     Ok(sums)
+}
+
+/// That of a row, out of all CPUs' values.
+fn histogram(values: &[Vec<u8>]) -> Histogram {
+    let mut histogram = Histogram::default();
+    for value in values
+        .iter()
+        .filter_map(|bytes| raw::read::<RawWideSum>(bytes))
+    {
+        histogram.add(&value.buckets);
+    }
+    histogram
 }
 
 /// Those of keys that are small numbers, in a tracker that has such.
@@ -205,6 +226,50 @@ fn small_keys(object: &Object) -> Result<Vec<KeySum>> {
     Ok(sums)
 }
 
+/// Adds those that came first to their place on a CPU, in a tracker that has such: elsewhere, or for
+/// a moment, the same key may be in the table.
+fn add_rows(object: &Object, sums: &mut Vec<KeySum>) -> Result<()> {
+    const NAME: &str = "tracker_rows";
+    if !object.maps().any(|map| map.name() == NAME) {
+        return Ok(());
+    }
+    let known = sums.iter().enumerate();
+    let known = known.map(|(place, sum)| ((sum.key, sum.group, sum.series), place));
+    let mut known: HashMap<_, _> = known.collect();
+    for place in 0..1 << ROWS_BITS {
+        for row in object::per_cpu::<RawRow>(object, NAME, place)? {
+            let Some(series) = row.key.series.checked_sub(1).filter(|_| row.sum.count > 0) else {
+                continue;
+            };
+            let key = RawKey { series, ..row.key };
+            let sum = sum_up(&key, &[row.sum]);
+            match known.get(&(sum.key, sum.group, sum.series)) {
+                Some(place) => sums[*place].add(sum),
+                None => {
+                    known.insert((sum.key, sum.group, sum.series), sums.len());
+                    sums.push(sum);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl KeySum {
+    /// The same key's on another CPU.
+    fn add(&mut self, other: KeySum) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        if self.detail == 0 {
+            self.detail = other.detail;
+        }
+        if self.label.is_empty() {
+            self.label = other.label;
+        }
+    }
+}
+
 fn sum_up(key: &RawKey, values: &[RawSum]) -> KeySum {
     let ns = |ns: u64| Duration::from_ns(ns as i64);
     let labels = values.iter().map(label);
@@ -224,6 +289,7 @@ fn sum_up(key: &RawKey, values: &[RawSum]) -> KeySum {
             .into_iter()
             .find(|label| !label.is_empty())
             .unwrap_or_default(),
+        histogram: None,
     }
 }
 
@@ -260,6 +326,25 @@ mod tests {
         // A bucket reaches further than its longest interval.
         assert_eq!(sum.quantile(1.0).map(Duration::as_ns), Some(9));
         assert_eq!(SeriesStatistics::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn a_key_that_several_cpus_have_in_different_places_is_one_row() {
+        let key = RawKey {
+            key: 7,
+            group: 2,
+            series: 1,
+        };
+        let value = |count: u64, max_ns: u64, label: &[u8]| {
+            let mut value: RawSum = raw::zeroed();
+            (value.count, value.sum_ns, value.max_ns) = (count, count * max_ns, max_ns);
+            value.label[..label.len()].copy_from_slice(label);
+            value
+        };
+        let mut sum = sum_up(&key, &[value(2, 40, b"")]);
+        sum.add(sum_up(&key, &[value(3, 50, b"app")]));
+        assert_eq!((sum.count, sum.sum.as_ns(), sum.max.as_ns()), (5, 230, 50));
+        assert_eq!((sum.label.as_str(), sum.group, sum.series), ("app", 2, 1));
     }
 
     #[test]

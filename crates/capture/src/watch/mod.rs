@@ -12,6 +12,7 @@
 
 mod armed;
 mod calls;
+mod history;
 mod pair;
 mod snapshots;
 mod tracker_names;
@@ -43,6 +44,7 @@ use snapshots::{Desk, Folder, Snapshots};
 
 pub use bpf_host::SleepsInside;
 pub use calls::{Call, Called, Calls, WINDOW as CALL_WINDOW};
+pub use history::{Row, WINDOWS_MIN, Window, WindowRow};
 pub use pair::{KEY_DEFAULT, PairQuestion, pair, pair_is_of};
 pub use tracker_names::{key_name, keys_named};
 pub use trackers::{

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use bpf_host::ProgramCost;
 use bpf_host::trackers::{KeySum, Tracker, TrackerConfig, TrackerStatistics, TrackerWatch};
 use event::evidence::tracked::TrackedHit;
-use event::{Duration, Error, Result};
+use event::{Duration, Error, Instant, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use trace::Symbols;
 
+use super::history::{Counted, History, Row, TOLD_INTERVAL, Window};
 use super::snapshots::{Folder, free_path};
 use super::tracker_names::key_name;
 use super::{FlightRecorder, STATUS_INTERVAL, TICK_MIN, start_recorder};
@@ -29,6 +30,8 @@ pub struct TrackersOptions {
     pub duration: Option<Duration>,
     /// Ends after so many hits.
     pub hits_max: Option<u64>,
+    /// Keep the last minutes of the trackers whose rows have histograms.
+    pub history: bool,
 }
 
 /// One hit, with its names.
@@ -59,6 +62,8 @@ pub struct TrackerStatus {
     pub keys: Vec<(String, KeySum)>,
     /// What the key of the worst of each series is called.
     pub worst_keys: Vec<String>,
+    /// The last minutes, each minute and at the end, where they are kept.
+    pub history: Vec<Window>,
 }
 
 /// Where all of them stand.
@@ -108,8 +113,15 @@ pub fn run_trackers(
     let started = options.trackers.iter();
     let started = started.map(|(tracker, config)| TrackerWatch::start(tracker, config));
     let watches = started.collect::<Result<Vec<_>>>()?;
+    let began = clock::monotonic();
+    let histories = watches.iter().map(|watch| {
+        let has_one = options.history && watch.tracker().has_history();
+        has_one.then(|| History::new(began))
+    });
     let mut session = Session {
         options,
+        histories: histories.collect(),
+        history_told: began,
         watches,
         symbols,
         camera,
@@ -129,6 +141,9 @@ fn measured(options: &TrackersOptions) -> Option<Vec<event::Cpu>> {
 struct Session<'a> {
     options: &'a TrackersOptions,
     watches: Vec<TrackerWatch>,
+    /// Of each of them.
+    histories: Vec<Option<History>>,
+    history_told: Instant,
     symbols: Symbols,
     camera: Option<Camera>,
     meter: CostMeter,
@@ -217,10 +232,32 @@ impl Session<'_> {
         enough || duration.is_some_and(|duration| self.meter.elapsed() >= duration)
     }
 
-    fn status(&self, at_the_end: bool) -> Result<TrackersStatus> {
+    /// Looks back as often as is due, and whether it is time to tell of it.
+    fn look_back(&mut self, at_the_end: bool) -> Result<bool> {
+        let now = clock::monotonic();
+        let tells = at_the_end || now - self.history_told >= TOLD_INTERVAL;
+        for (watch, history) in self.watches.iter().zip(&mut self.histories) {
+            if let Some(history) = history
+                && (tells || history.is_due(now))
+            {
+                history.look(now, counted(watch, &self.symbols)?);
+            }
+        }
+        if tells {
+            self.history_told = now;
+        }
+        Ok(tells)
+    }
+
+    fn status(&mut self, at_the_end: bool) -> Result<TrackersStatus> {
+        let tells = self.look_back(at_the_end)?;
         let watches = self.watches.iter();
         let trackers = watches.map(|watch| self.stands(watch, at_the_end));
-        let trackers = trackers.collect::<Result<Vec<_>>>()?;
+        let mut trackers = trackers.collect::<Result<Vec<_>>>()?;
+        for (tracker, history) in trackers.iter_mut().zip(&self.histories) {
+            let windows = history.as_ref().filter(|_| tells).map(History::windows);
+            tracker.history = windows.unwrap_or_default();
+        }
         let programs = trackers.iter().flat_map(|tracker| &tracker.programs);
         let run_ns = programs.map(|program| program.run_ns).sum::<u64>();
         Ok(TrackersStatus {
@@ -240,6 +277,7 @@ impl Session<'_> {
             programs: watch.costs(),
             keys: Vec::new(),
             worst_keys: Vec::new(),
+            history: Vec::new(),
             statistics,
         };
         let worst = status.statistics.series.iter().map(|series| &series.worst);
@@ -257,6 +295,41 @@ impl Session<'_> {
         }
         Ok(status)
     }
+}
+
+/// What a tracker has counted: all of each kind, then by key.
+fn counted(watch: &TrackerWatch, symbols: &Symbols) -> Result<Vec<Counted>> {
+    let statistics = watch.statistics()?;
+    let series = statistics.series.into_iter().enumerate();
+    let all = series.map(|(number, series)| Counted {
+        row: Row {
+            series: number,
+            key: None,
+        },
+        name: String::new(),
+        sum: series.sum,
+        max: series
+            .worst
+            .map_or(Duration::ZERO, |worst| worst.duration()),
+        histogram: series.histogram,
+    });
+    let mut rows: Vec<Counted> = all.collect();
+    for sum in watch.keys()? {
+        let Some(histogram) = sum.histogram else {
+            continue;
+        };
+        rows.push(Counted {
+            row: Row {
+                series: sum.series,
+                key: Some((sum.key, sum.group)),
+            },
+            name: key_name(watch.tracker(), (sum.key, sum.detail), &sum.label, symbols),
+            sum: sum.sum,
+            max: sum.max,
+            histogram,
+        });
+    }
+    Ok(rows)
 }
 
 /// Sleeps until a ring holds a hit, a signal comes or the time is over.

@@ -54,6 +54,11 @@ pub struct TrackerFlags {
         hide_short_help = true
     )]
     pub hist: bool,
+    /// Tell the last 1, 5 and 15 minutes of block and io, each minute and at the end
+    ///
+    /// By layer (system call, file system, queue, device), disk and operation.
+    #[arg(long, requires = "tracked", hide_short_help = true)]
+    pub history: bool,
     /// Write the histograms to FILE at the end, as a log of HdrHistogram's
     #[arg(
         long,

@@ -29,6 +29,8 @@ pub struct TrackerOptions {
     pub stacks: bool,
     /// Draw histograms.
     pub hist: bool,
+    /// Tell the last minutes.
+    pub history: bool,
     /// Write the histograms to this file.
     pub hdr: Option<PathBuf>,
     /// Add reports to this file.
@@ -53,6 +55,7 @@ impl TrackerOptions {
         }
         refuse_flags_of_the_chain(typed)?;
         refuse_cpus(typed, &trackers)?;
+        refuse_history(typed, &trackers)?;
         let pair = pair(&typed.trackers);
         if pair.is_some() {
             refuse_beside_a_pair(typed)?;
@@ -77,6 +80,7 @@ impl TrackerOptions {
             only: typed.trackers.only.clone(),
             stacks: typed.trackers.stacks,
             hist: typed.trackers.hist,
+            history: typed.trackers.history,
             hdr: typed.trackers.hdr.clone(),
             log: typed.trackers.log.clone(),
             tui: typed.tui,
@@ -175,6 +179,22 @@ fn refuse_cpus(typed: &flags::Watch, trackers: &[&Tracker]) -> Result<()> {
     }
 }
 
+/// Only rows of disks are few enough to have a past each.
+fn refuse_history(typed: &flags::Watch, trackers: &[&Tracker]) -> Result<()> {
+    let has_one = trackers.iter().any(|tracker| tracker.has_history());
+    match typed.trackers.history && !has_one {
+        false => Ok(()),
+        true => {
+            let what = "--history belongs to block and io";
+            Err(invalid(
+                what,
+                &typed.tracker.join(" "),
+                "name one of them: watch io block",
+            ))
+        }
+    }
+}
+
 /// What `--only` takes for a tracker, in a word; none where it takes nothing.
 pub fn only_takes(tracker: &Tracker) -> Option<&'static str> {
     match tracker.key {
@@ -262,6 +282,8 @@ mod tests {
             "irq offcpu --cpu 1",
             "irq softirq --only local_timer",
             "syscall --over 25",
+            "syscall --history",
+            "--from a --to b --history",
             "--from a --to b --only x",
             "--from a --to b --cpu 1",
         ] {
@@ -277,6 +299,7 @@ mod tests {
             "--only x",
             "--stacks",
             "--hist",
+            "--history",
             "--log f",
             "--hdr f",
             "--from a",

@@ -105,6 +105,7 @@ mod tests {
                 programs: Vec::new(),
                 keys: Vec::new(),
                 worst_keys: Vec::new(),
+                history: Vec::new(),
             }],
             cost: capture::Cost::default(),
         };

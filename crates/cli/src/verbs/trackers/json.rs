@@ -113,6 +113,9 @@ fn tracker(status: &TrackerStatus) -> Value {
         "losses": losses(&status.statistics.losses),
         "programs": programs.collect::<Vec<_>>(),
     });
+    if !status.history.is_empty() {
+        value["history"] = super::history::windows(status);
+    }
     if let Some(pair) = &status.statistics.pair {
         value["pair"] = json!({
             "from": {"seen": pair.seen[0], "matched": pair.matched[0]},

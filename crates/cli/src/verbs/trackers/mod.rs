@@ -2,6 +2,7 @@
 //! up at the end.
 
 mod hdr;
+mod history;
 mod json;
 mod observer;
 mod request;
@@ -108,6 +109,7 @@ fn question(
         flight: session.flight,
         duration: options.watch.run_for,
         hits_max: options.watch.hits_max,
+        history: options.history,
     })
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use views::reports::request::Explained;
 
-use super::{json, request, text};
+use super::{history, json, request, text};
 use crate::exit::{print, stdout_error, write_error};
 use crate::live::Live;
 use crate::options::TrackerOptions;
@@ -89,6 +89,20 @@ impl Observer {
             return json_line(&line);
         }
         print(&format!("\n{}", text::end(status, self.extent)))
+    }
+
+    /// Prints the last minutes, when it is time to.
+    fn tell_history(&mut self, status: &TrackersStatus) -> Result<()> {
+        if status.trackers.iter().all(|one| one.history.is_empty()) {
+            return Ok(());
+        }
+        self.live.clear();
+        let line = self.numbered(history::json(status));
+        self.log(&line)?;
+        match self.json {
+            true => json_line(&line),
+            false => print(&history::text(status)),
+        }
     }
 
     /// Puts a report on the screen.
@@ -210,6 +224,7 @@ impl TrackersObserver for Observer {
             self.live.clear();
             eprintln!("warning: {warning}");
         }
+        self.tell_history(status)?;
         self.live.line(&text::live(status));
         Ok(goes_on)
     }

@@ -229,6 +229,7 @@ pub(super) fn end(status: &TrackersStatus, extent: Extent) -> String {
         text += &tracker_text(one, extent);
         text.push('\n');
     }
+    text += &super::history::text(status);
     let cost = &status.cost;
     let share = |duration: Duration| duration.share_of(cost.available) * 100.0;
     text += &format!(
