@@ -138,9 +138,9 @@ fn its_intervals_are_those_of_the_events_that_it_saw_to_the_nanosecond() {
 
 /// How often a recording is compared before a difference is believed to be the tracker's.
 ///
-/// Linux 6.18 leaves switches out of idle out of recordings (docs/one-truth.md). On a busy virtual
-/// machine it was seen to leave out others, too, of a recording or of what programs see, for some
-/// milliseconds on a CPU and without a count: in one of twenty runs.
+/// Linux 6.18 leaves switches out of idle out of recordings (docs/one-truth.md). While a process is
+/// preempted in an operation on a BPF map, whoever's that is, it runs no programs at that CPU's
+/// tracepoints, and counts what it leaves out.
 const COMPARISONS: u32 = 5;
 
 #[test]
@@ -154,6 +154,46 @@ fn a_recording_of_the_same_time_has_the_same_intervals() {
         }
     }
     panic!("never the same: {differences:#?}");
+}
+
+/// This thread, and those that it starts, stay on the first CPU.
+fn on_one_cpu() {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(0);
+    rustix::thread::sched_setaffinity(None, &set).expect("the first CPU");
+}
+
+#[test]
+fn what_the_kernel_leaves_out_while_a_map_is_read_on_the_cpu_is_counted() {
+    let _privileged = testkit::privileged();
+    const CALLS: u64 = 20_000;
+    let name = "syscall_entry_getpriority";
+    let question = question(name, "syscall_exit_getpriority", "$tid");
+    let running = Running::start(&question, config());
+    let calling = std::thread::spawn(|| {
+        on_one_cpu();
+        for _ in 0..CALLS {
+            let _ = rustix::process::getpriority_process(None);
+            std::thread::yield_now();
+        }
+    });
+    let reading = std::thread::spawn(move || {
+        on_one_cpu();
+        // Each look reads maps; the other thread runs in between and in the middle.
+        while !calling.is_finished() {
+            running.watch.keys().expect("keys");
+        }
+        calling.join().expect("it calls");
+        running.watch.statistics().expect("counters")
+    });
+    let statistics = reading.join().expect("it reads");
+    let counts = statistics.pair.expect("counts");
+    let (seen, left_out) = (counts.seen[0] + counts.seen[1], statistics.losses.recursion);
+    if left_out == 0 && seen < 2 * CALLS {
+        let why = "this kernel does not count what it leaves out (Linux before 6.7)";
+        return testkit::skip("what_the_kernel_leaves_out_while_a_map_is_read", why);
+    }
+    assert!(seen + left_out >= 2 * CALLS, "{statistics:?}");
 }
 
 /// Runs the load under a tracker and a recording; what only one of them has is the error.
@@ -357,19 +397,46 @@ fn a_table_without_room_loses_begins_that_are_counted_and_makes_nothing_up() {
     assert!(counts.alone >= 20_000);
 }
 
+fn refused(from: &str, to: &str, key: &str, what: &str, found: &str) {
+    let error: Error = pair(&question(from, to, key)).map(|_| ()).expect_err(from);
+    let said = format!(
+        "{} {}",
+        error.what(),
+        error.value_found().unwrap_or_default()
+    );
+    assert!(said.contains(what) && said.contains(found), "{error:#}");
+    assert!(error.fixed_by().is_some(), "{error:#}");
+}
+
+#[test]
+fn an_argument_of_a_mark_that_cannot_be_read_or_is_not_there_is_refused_where_it_is_asked_for() {
+    let _privileged = testkit::privileged();
+    let work = Work::build();
+    let mark = |filter: &str| format!("usdt:{}:work:slot_begin{filter}", work.program.display());
+    let switch = "sched_switch";
+    let says = "no number in a register or in memory";
+    refused(&mark("/arg1 == 1"), switch, "$tid", says, "at column");
+    refused(&mark(""), switch, "arg1=next_tid", says, "arg1=next_tid");
+    refused(
+        &mark("/arg3 == 1"),
+        switch,
+        "$tid",
+        "no field 'arg3'",
+        "at column",
+    );
+    let none = mark("").replace("slot_begin", "slot_begim");
+    refused(
+        &none,
+        switch,
+        "$tid",
+        "no marker work:slot_begim",
+        "4 markers",
+    );
+}
+
 #[test]
 fn what_cannot_be_asked_is_refused_with_its_place_and_a_remedy() {
     let _privileged = testkit::privileged();
-    let refused = |from: &str, to: &str, key: &str, what: &str, found: &str| {
-        let error: Error = pair(&question(from, to, key)).map(|_| ()).expect_err(from);
-        let said = format!(
-            "{} {}",
-            error.what(),
-            error.value_found().unwrap_or_default()
-        );
-        assert!(said.contains(what) && said.contains(found), "{error:#}");
-        assert!(error.fixed_by().is_some(), "{error:#}");
-    };
     let switch = "sched_switch";
     refused(
         "sched_swich",
@@ -412,26 +479,6 @@ fn what_cannot_be_asked_is_refused_with_its_place_and_a_remedy() {
         "target_cpu",
         "sched_switch has no field",
         "column 1",
-    );
-    let work = Work::build();
-    let mark = |filter: &str| format!("usdt:{}:work:slot_begin{filter}", work.program.display());
-    let says = "no number in a register or in memory";
-    refused(&mark("/arg1 == 1"), switch, "$tid", says, "at column");
-    refused(&mark(""), switch, "arg1=next_tid", says, "arg1=next_tid");
-    refused(
-        &mark("/arg3 == 1"),
-        switch,
-        "$tid",
-        "no field 'arg3'",
-        "at column",
-    );
-    let none = mark("").replace("slot_begin", "slot_begim");
-    refused(
-        &none,
-        switch,
-        "$tid",
-        "no marker work:slot_begim",
-        "4 markers",
     );
     refused(
         "uprobe:/bin/sh:no_such_function",

@@ -226,8 +226,8 @@ fn small_keys(object: &Object) -> Result<Vec<KeySum>> {
     Ok(sums)
 }
 
-/// Adds those that came first to their place on a CPU, in a tracker that has such: elsewhere, or for
-/// a moment, the same key may be in the table.
+/// Adds those that came first to their place on a CPU, in a tracker that has such: on another one
+/// the same key may be in the table.
 fn add_rows(object: &Object, sums: &mut Vec<KeySum>) -> Result<()> {
     const NAME: &str = "tracker_rows";
     if !object.maps().any(|map| map.name() == NAME) {

@@ -10,7 +10,7 @@ use super::limits::{NODES_MAX, STEPS_MAX};
 use super::path::{Follower, Step, What};
 use super::recorder::{Begin, Recorder, record_again};
 use super::terms::term;
-pub use super::terms::{LateBy, Term};
+pub use super::terms::{Did, Explained, LateBy, Part, Term};
 use crate::reports::ordered::Ordered;
 use kernel_state::{Change, CpuWhat, Follow, Holder, Kernel, ProcId, Sink, Topic, Topics, Waker};
 
@@ -26,57 +26,6 @@ pub struct Request {
     pub range: TimeRange,
     /// The thread in which it ended.
     pub ended_by: Tid,
-}
-
-/// What a thread of a request did.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Did {
-    /// It ran.
-    Ran,
-    /// A handler ran on its time.
-    Interrupted {
-        /// Its name; empty when none is known.
-        name: String,
-        /// It is a softirq's.
-        soft: bool,
-    },
-    /// It waited for a CPU that this task had; none when nobody knows which.
-    Behind(Option<TaskRef>),
-    /// It waited for a CPU that did nothing.
-    Idle,
-    /// It was blocked until something woke it that is no thread.
-    Blocked {
-        /// What that is; empty when nobody knows.
-        by: String,
-        /// It is a disk's softirq.
-        disk: bool,
-    },
-    /// The trace does not say.
-    Unknown,
-}
-
-/// Something that took time of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The thread.
-    pub task: TaskRef,
-    /// What it did.
-    pub did: Did,
-    /// What that is called.
-    pub term: Term,
-    /// For how long in all.
-    pub total: Duration,
-    /// In so many pieces.
-    pub pieces: u64,
-}
-
-/// Where the time of a request went. The parts add up to its length.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Explained {
-    /// The largest first.
-    pub parts: Vec<Part>,
-    /// Events were lost meanwhile, or the trace begins later: parts may be wrong.
-    pub is_lossy: bool,
 }
 
 /// Explains a request from the events of `trace`.

@@ -8,8 +8,6 @@ use event::evidence::TaskRef;
 use event::kernel_threads::is_stop_class;
 use event::{Duration, Tid};
 
-use super::request::{Did, Explained, Part};
-
 /// A switch takes this at most: so long may a task of a lower priority have the CPU.
 const SWITCH_MAX: Duration = Duration::from_us(10);
 /// A CPU leaves its idle state within this.
@@ -77,6 +75,57 @@ impl Term {
         Term::Blocked,
         Term::Unexplained,
     ];
+}
+
+/// What a thread of a request did.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Did {
+    /// It ran.
+    Ran,
+    /// A handler ran on its time.
+    Interrupted {
+        /// Its name; empty when none is known.
+        name: String,
+        /// It is a softirq's.
+        soft: bool,
+    },
+    /// It waited for a CPU that this task had; none when nobody knows which.
+    Behind(Option<TaskRef>),
+    /// It waited for a CPU that did nothing.
+    Idle,
+    /// It was blocked until something woke it that is no thread.
+    Blocked {
+        /// What that is; empty when nobody knows.
+        by: String,
+        /// It is a disk's softirq.
+        disk: bool,
+    },
+    /// The trace does not say.
+    Unknown,
+}
+
+/// Something that took time of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The thread.
+    pub task: TaskRef,
+    /// What it did.
+    pub did: Did,
+    /// What that is called.
+    pub term: Term,
+    /// For how long in all.
+    pub total: Duration,
+    /// In so many pieces.
+    pub pieces: u64,
+}
+
+/// Where the time of a request went. The parts add up to its length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explained {
+    /// The largest first.
+    pub parts: Vec<Part>,
+    /// Events were lost meanwhile, or the trace begins later: parts may be wrong.
+    pub is_lossy: bool,
 }
 
 /// What a piece is called in which `task` did this, in a request that `ended_by` ended.
