@@ -1,78 +1,22 @@
-//! The pass over the events: CPUs, tasks, losses.
+//! The pass over the events: what each is handed to, losses, and the model in the end.
 
 use std::collections::{BTreeMap, HashMap};
 
 use event::{Cpu, Duration, EventClass, Instant, Prio, TimeRange};
 use trace::{EventView, Lost};
 
-use super::candidates::{Candidate, Candidates, End};
-use super::chain::{Arena, NewNode, NodeId};
+use super::candidates::{Candidates, End};
+use super::chain::{Arena, NodeId};
+use super::cpu::CpuState;
 use super::ends::Work;
-use super::handlers::LeftHandler;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
-use super::timeline::{Occupant, Segment, Timeline, What};
 use super::{Contended, Model, promised};
-use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
-use event::evidence::{Kind, Role};
-use kernel_state::bind::{self, Bound, Call, Families, Known, Pause, Sched};
+use event::evidence::Kind;
+use kernel_state::bind::{self, Bound, Families, Known, Sched};
 use kernel_state::{Cycles, Kernel};
-
-/// A hard interrupt that runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HardFrame {
-    pub irq: i32,
-    pub base: NodeId,
-    pub current: NodeId,
-}
-
-/// Softirq vectors that the model has room for; the kernel has ten.
-pub(super) const VECTORS_MAX: usize = 32;
-/// Hard interrupts that may nest; more means that exits were missed.
-pub(super) const NESTING_MAX: usize = 8;
-
-/// The state of one CPU.
-#[derive(Debug)]
-pub(super) struct CpuState {
-    pub current: Option<TaskIndex>,
-    pub frames: Vec<HardFrame>,
-    /// The last thing that happened here, but for events that change nobody's place.
-    pub left_handler: Option<LeftHandler>,
-    pub raised: [NodeId; VECTORS_MAX],
-    /// A runnable real-time task was preempted for one that is not.
-    pub throttled: bool,
-    /// Events were lost, and no switch has been seen since.
-    pub lost: bool,
-    /// A switch was not recorded, and nothing tells who was scheduled in.
-    pub doubted: bool,
-    /// So it was for the last that had it, and no switch has been seen since.
-    pub left_unseen: bool,
-    /// Of whom the watch said with which priority it has the CPU.
-    pub told: Option<TaskIndex>,
-    /// Its first event.
-    pub first_ns: i64,
-    pub timeline: Timeline,
-}
-
-impl Default for CpuState {
-    fn default() -> Self {
-        CpuState {
-            current: None,
-            frames: vec![],
-            left_handler: None,
-            raised: [NodeId::NONE; VECTORS_MAX],
-            throttled: false,
-            lost: false,
-            doubted: false,
-            left_unseen: false,
-            told: None,
-            first_ns: i64::MAX,
-            timeline: Timeline::default(),
-        }
-    }
-}
 
 /// Builds a [`Model`] event by event.
 pub(super) struct Builder {
@@ -258,53 +202,6 @@ impl Builder {
         }
     }
 
-    /// The watch tells what a task was, whatever its name is and has it been renamed since; of the
-    /// one that has this CPU, with which priority.
-    fn moment_of_task(&mut self, cpu: u32) {
-        let Some(moment) = self.evidence.moments.last() else {
-            return;
-        };
-        let (role, task) = (moment.role, moment.task.clone());
-        self.tasks
-            .is_of_kernel(task.tid.0, moment.is_kernel_thread());
-        let current = self.cpu(cpu).current;
-        let here = current.filter(|_| role == Role::Running);
-        let here = here.filter(|here| self.tasks.find(task.tid.0, cpu) == Some(*here));
-        if let Some(here) = here {
-            let before = self.tasks.state(here).version;
-            let comm = task.comm.as_bytes();
-            self.tasks.name(here, task.tid.0, comm, task.prio);
-            self.rename_run(cpu, here, before);
-            self.cpu(cpu).told = current;
-        }
-    }
-
-    pub(super) fn page_fault(&mut self, cpu: u32, time_ns: i64) {
-        if let Some(task) = self.cpu(cpu).current {
-            self.runs_program(cpu, time_ns, task);
-            let version = self.tasks.state(task).version;
-            self.page_faults.push((time_ns, version));
-        }
-    }
-
-    /// Until here the task on the CPU ran code of its own.
-    fn system_call(&mut self, call: Call, cpu: u32, time_ns: i64) {
-        if let (Call::Entry { .. }, Some(task)) = (call, self.cpu(cpu).current) {
-            self.runs_program(cpu, time_ns, task);
-            let version = self.tasks.state(task).version;
-            self.logged += 1;
-            self.system_calls.push((time_ns, version));
-        }
-    }
-
-    /// The task on the CPU runs code of its own: it is no thread of the kernel's, whatever it is
-    /// called.
-    fn runs_program(&mut self, cpu: u32, time_ns: i64, task: TaskIndex) {
-        if self.tasks.is_program_after_all(task) {
-            self.mark(cpu, time_ns, false);
-        }
-    }
-
     pub(super) fn cpu(&mut self, cpu: u32) -> &mut CpuState {
         &mut self.cpus[cpu as usize]
     }
@@ -329,157 +226,6 @@ impl Builder {
             by: by as u16, // at most CPUS_MAX
             kind,
         });
-    }
-
-    /// Writes down who has the CPU from now on.
-    pub(super) fn mark(&mut self, cpu: u32, time_ns: i64, picked: bool) {
-        let state = &mut self.cpus[cpu as usize];
-        let current = state
-            .current
-            .map(|task| &self.tasks.states[task.0 as usize]);
-        let soft = current.and_then(|task| task.softirqs.last());
-        let occupant = match (state.frames.last(), soft, current) {
-            (Some(frame), ..) => Occupant::new(What::Hardirq(frame.irq)),
-            (_, Some(frame), _) => Occupant::new(What::Softirq(frame.vector)),
-            (_, _, Some(_)) if state.throttled => Occupant::new(What::Task).throttled(),
-            (_, _, Some(_)) => Occupant::new(What::Task),
-            _ if state.lost => Occupant::new(What::Lost),
-            _ => Occupant::new(What::Edge),
-        };
-        let occupant = if picked { occupant.picked() } else { occupant };
-        let task = current.map_or(VersionId::NONE, |task| task.version);
-        self.logged += 1;
-        state.timeline.push(Segment {
-            begin_ns: time_ns,
-            occupant,
-            task,
-        });
-    }
-
-    /// `prev` leaves the CPU, to come back by itself if it stays runnable; `next` has it.
-    pub(super) fn switched(
-        &mut self,
-        cpu: u32,
-        now_ns: i64,
-        (prev, runnable, pause): (TaskIndex, bool, Pause),
-        (next, end): (TaskIndex, End),
-    ) {
-        let state = self.cpu(cpu);
-        // No handler spans a switch: these exits were missed.
-        let unpaired = state.frames.len() as u64;
-        state.frames.clear();
-        state.left_handler = None;
-        self.basis.unpaired += unpaired;
-        // Nothing was inferred: somebody had the CPU of whom nothing is known.
-        let left_unseen = std::mem::take(&mut self.cpu(cpu).left_unseen);
-        if self.has_not(cpu, prev) || left_unseen {
-            self.cpu(cpu).doubted = true;
-            self.lose_activation(prev, now_ns);
-        }
-        self.cycles.leaves(prev.0, cpu, now_ns, pause);
-        self.work_pauses(cpu, now_ns, prev, pause);
-        self.leave(cpu, now_ns, prev, runnable);
-        self.tasks.state(prev).ends = false;
-        let priority = |tasks: &Tasks, task: TaskIndex| {
-            let version = tasks.version(tasks.states[task.0 as usize].version);
-            version.map_or((false, false), |v| (v.prio.is_real_time(), v.stop))
-        };
-        // One out of its own budget waits for that, not for a limit on others.
-        let left = self
-            .tasks
-            .version(self.tasks.states[prev.0 as usize].version);
-        let has_deadline = left.is_some_and(|left| left.prio.0 < 0);
-        let (prev_real_time, prev_stop) = priority(&self.tasks, prev);
-        let (next_real_time, _) = priority(&self.tasks, next);
-        let preempted = prev_real_time && !prev_stop && !has_deadline && runnable;
-        let state = self.cpu(cpu);
-        state.throttled = !next_real_time && (state.throttled || preempted);
-        state.current = Some(next);
-        (state.lost, state.told) = (false, None);
-        self.enter_at(cpu, now_ns, next, end);
-        self.mark(cpu, now_ns, true);
-    }
-
-    /// A task has the name and the priority with which it leaves the CPU.
-    pub(super) fn rename_run(&mut self, cpu: u32, task: TaskIndex, before: VersionId) {
-        let after = self.tasks.state(task).version;
-        if before != after && self.cpu(cpu).current == Some(task) {
-            let tasks = &mut self.tasks;
-            let timeline = &mut self.cpus[cpu as usize].timeline;
-            timeline.rename_run(|version| tasks.run_of(version, before, after));
-        }
-    }
-
-    /// `task` leaves the CPU.
-    fn leave(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, runnable: bool) {
-        let idle = self.is_idle(task);
-        let has_wakeup = self.families.wakeup;
-        let state = self.tasks.state(task);
-        if idle {
-            state.run = Run::Unknown;
-            return;
-        }
-        let kind = if runnable {
-            MomentKind::OutRunnable
-        } else {
-            MomentKind::OutBlocked
-        };
-        let pending = std::mem::replace(&mut state.pending, NodeId::NONE);
-        if runnable {
-            state.run = Run::Preempted;
-        } else if !pending.is_none() && has_wakeup {
-            // Woken between its decision to block and this switch; its wake-up is on the way.
-            state.run = Run::Woken;
-            state.blocked_ns = now_ns;
-            state.leave_chain(pending);
-            self.wait_since_late_block(task, now_ns);
-        } else {
-            state.run = Run::Blocked;
-            state.blocked_ns = now_ns;
-            state.leave_chain(NodeId::NONE);
-            // Where it comes back without another wake-up, that one led there.
-            state.pending = pending;
-        }
-        self.log(task, now_ns, cpu, kind);
-    }
-
-    /// `task` is scheduled in; where the switch was not recorded, it came then at the earliest.
-    pub(super) fn enter_at(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, end: End) {
-        let state = self.tasks.state(task);
-        let mut was = std::mem::replace(&mut state.run, Run::On(cpu));
-        let pending = std::mem::replace(&mut state.pending, NodeId::NONE);
-        if was == Run::Blocked && !pending.is_none() {
-            was = Run::Woken;
-            state.leave_chain(pending);
-        }
-        let (chain, version) = (state.chain, state.version);
-        let goes_on = self.work_resumes(cpu, now_ns, (task, end), was);
-        match was {
-            Run::Woken if goes_on => {}
-            Run::Woken => {
-                self.comes_on_cpu(cpu, now_ns, task, end);
-                let id = self
-                    .tasks
-                    .version(version)
-                    .map_or(0, |version| version.tid.0);
-                let kind = StepKind::SwitchIn;
-                let step = NewNode {
-                    time_ns: now_ns,
-                    kind,
-                    cpu,
-                    id,
-                    version,
-                };
-                let chain = self.arena.add(chain, step);
-                self.tasks.state(task).chain = chain;
-            }
-            Run::Preempted => {}
-            Run::Unknown | Run::Blocked | Run::On(_) => {
-                self.basis.unpaired += u64::from(was != Run::Unknown);
-                self.tasks.state(task).chain = NodeId::NONE;
-            }
-        }
-        self.log(task, now_ns, cpu, MomentKind::In);
     }
 
     pub(super) fn is_idle(&self, task: TaskIndex) -> bool {
@@ -540,52 +286,6 @@ impl Builder {
         let missing = promised::missing(environment, read, hits, &self.losses);
         self.basis.holes += missing.len() as u64;
         self.losses.extend(missing);
-    }
-
-    /// Offers an activation of a task that is asked for.
-    pub(super) fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
-        let state = &self.tasks.states[task.0 as usize];
-        let (node, version, own_ns) = (state.chain, state.version, state.work.own_ns);
-        let Work {
-            doubtful,
-            seems_since_ns,
-            ..
-        } = state.work;
-        let wanted = self
-            .tasks
-            .version(version)
-            .is_some_and(|version| version.wanted);
-        let Some(first) = self.arena.get(node).filter(|_| wanted) else {
-            return;
-        };
-        let latency_ns = end_ns.saturating_sub(first.origin_ns);
-        let candidate = Candidate {
-            latency_ns,
-            seems_ns: seems_since_ns.map_or(latency_ns, |since_ns| end_ns.saturating_sub(since_ns)),
-            others_ns: latency_ns.saturating_sub(own_ns),
-            node,
-            end_ns,
-            cpu,
-            version,
-            end,
-            doubtful,
-        };
-        let is_kernels = self.tasks.is_kernels(version);
-        self.candidates.offer(candidate, is_kernels);
-    }
-
-    /// Nobody knows how long a task has waited: an activation that is asked for may have been late.
-    pub(super) fn lose_activation(&mut self, task: TaskIndex, now_ns: i64) {
-        let state = &self.tasks.states[task.0 as usize];
-        let wanted = self.tasks.version(state.version);
-        let wanted = wanted.is_some_and(|version| version.wanted);
-        if let Some(node) = self.arena.get(state.chain)
-            && wanted
-            && (state.run == Run::Woken || self.is_judged_to_its_end(state))
-            && self.candidates.may_be_late(now_ns - node.origin_ns)
-        {
-            self.basis.doubted += 1;
-        }
     }
 
     pub fn finish(mut self, kernel: &mut Kernel, environment: &BTreeMap<String, String>) -> Model {

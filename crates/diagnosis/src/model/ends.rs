@@ -5,7 +5,7 @@
 //! waits.
 
 use super::build::Builder;
-use super::candidates::End;
+use super::candidates::{Candidate, End};
 use super::chain::{NewNode, NodeId};
 use super::tasks::{Run, TaskIndex, TaskState, Version};
 use crate::StepKind;
@@ -195,6 +195,52 @@ impl Builder {
             self.tasks.state(task).work.own_ns += ran_ns;
         }
         self.candidate(cpu, end_ns, task, End::Open);
+    }
+
+    /// Offers an activation of a task that is asked for.
+    pub(super) fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
+        let state = &self.tasks.states[task.0 as usize];
+        let (node, version, own_ns) = (state.chain, state.version, state.work.own_ns);
+        let Work {
+            doubtful,
+            seems_since_ns,
+            ..
+        } = state.work;
+        let wanted = self
+            .tasks
+            .version(version)
+            .is_some_and(|version| version.wanted);
+        let Some(first) = self.arena.get(node).filter(|_| wanted) else {
+            return;
+        };
+        let latency_ns = end_ns.saturating_sub(first.origin_ns);
+        let candidate = Candidate {
+            latency_ns,
+            seems_ns: seems_since_ns.map_or(latency_ns, |since_ns| end_ns.saturating_sub(since_ns)),
+            others_ns: latency_ns.saturating_sub(own_ns),
+            node,
+            end_ns,
+            cpu,
+            version,
+            end,
+            doubtful,
+        };
+        let is_kernels = self.tasks.is_kernels(version);
+        self.candidates.offer(candidate, is_kernels);
+    }
+
+    /// Nobody knows how long a task has waited: an activation that is asked for may have been late.
+    pub(super) fn lose_activation(&mut self, task: TaskIndex, now_ns: i64) {
+        let state = &self.tasks.states[task.0 as usize];
+        let wanted = self.tasks.version(state.version);
+        let wanted = wanted.is_some_and(|version| version.wanted);
+        if let Some(node) = self.arena.get(state.chain)
+            && wanted
+            && (state.run == Run::Woken || self.is_judged_to_its_end(state))
+            && self.candidates.may_be_late(now_ns - node.origin_ns)
+        {
+            self.basis.doubted += 1;
+        }
     }
 
     /// What cannot be told from the end of the work, of the tasks that are asked for.

@@ -4,8 +4,9 @@ use event::{Cpu, Duration};
 use trace::EventView;
 
 use super::Contended;
-use super::build::{Builder, HardFrame, NESTING_MAX, VECTORS_MAX};
+use super::build::Builder;
 use super::chain::{NewNode, NodeId};
+use super::cpu::{HardFrame, LeftHandler, NESTING_MAX, VECTORS_MAX};
 use super::tasks::{SoftFrame, VersionId};
 use super::timeline::{Mark, Occupant, Segment, What};
 use super::wake::By;
@@ -33,14 +34,6 @@ const SPINS: u64 = 1;
 const CONTENDED_OPEN_MAX: usize = 1024;
 /// An NMI handler that is said to take longer is not believed.
 const NMI_MAX_NS: i64 = 1_000_000_000;
-
-/// A hard interrupt whose handler has returned. It may go on to wake the handler's thread.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LeftHandler {
-    pub irq: i32,
-    pub chain: NodeId,
-    pub end_ns: i64,
-}
 
 impl Builder {
     pub(super) fn handler(

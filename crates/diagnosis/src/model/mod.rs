@@ -4,13 +4,16 @@
 mod build;
 mod candidates;
 mod chain;
+mod cpu;
 mod ends;
 mod forget;
 mod handlers;
 mod life;
 mod observe;
+mod program;
 mod promised;
 mod stillness;
+mod switches;
 mod tasks;
 mod timeline;
 mod wake;

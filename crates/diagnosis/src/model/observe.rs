@@ -3,9 +3,10 @@
 use event::Prio;
 use kernel_state::{Change, Holder, Kernel, Pause, ProcId, Sink, Topic, Topics};
 
-use super::build::{Builder, VECTORS_MAX};
+use super::build::Builder;
 use super::candidates::End;
 use super::chain::NodeId;
+use super::cpu::VECTORS_MAX;
 use super::tasks::{Run, TaskIndex, VersionId};
 use crate::query::Until;
 
