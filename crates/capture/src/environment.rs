@@ -3,8 +3,9 @@
 use std::fs::{self, OpenOptions};
 
 use ctf::writer::EnvValue;
-
+use event::Cpu;
 use host::capabilities::Capabilities;
+use trace::RECORDED_CPUS;
 
 /// LTTng's version whose names and values we write.
 pub(crate) const TRACER_VERSION: [(&str, i64); 3] = [
@@ -66,6 +67,11 @@ pub(crate) fn environment(
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+/// Says which CPUs have a stream of the kernel's events: a copy that lacks one is seen to.
+pub(crate) fn recorded(cpus: &[Cpu]) -> (String, EnvValue) {
+    (RECORDED_CPUS.to_owned(), EnvValue::Text(Cpu::list(cpus)))
 }
 
 /// Whether the scheduler's knobs in debugfs may be turned: opened for writing, and not written. A

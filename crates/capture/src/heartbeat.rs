@@ -60,7 +60,6 @@ impl Heartbeat {
 
     /// What the trace says of it: how often, and where.
     pub(crate) fn environment(&self) -> [(String, EnvValue); 2] {
-        let cpus: Vec<String> = self.cpus.iter().map(|cpu| cpu.0.to_string()).collect();
         [
             (
                 "rtscope_heartbeat_ns".to_owned(),
@@ -68,7 +67,7 @@ impl Heartbeat {
             ),
             (
                 "rtscope_heartbeat_cpus".to_owned(),
-                EnvValue::Text(cpus.join(",")),
+                EnvValue::Text(Cpu::list(&self.cpus)),
             ),
         ]
     }

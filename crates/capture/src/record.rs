@@ -261,9 +261,10 @@ fn record_kernel(
     capabilities: &Capabilities,
     written: Written<'_>,
     (begin, offset): (Instant, i64),
-    environment: Vec<(String, EnvValue)>,
+    mut environment: Vec<(String, EnvValue)>,
 ) -> Result<Recorded> {
     let (mut recorder, mut calls, refused) = start_recorders(config)?;
+    environment.push(environment::recorded(&recorder.cpus()));
     config.recording.store(true, Ordering::Release);
     let started = StdInstant::now();
     let dump = StateDump::collect_all(config.memory_maps);

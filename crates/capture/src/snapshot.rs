@@ -158,6 +158,8 @@ pub fn write_snapshot(
     let encoded = evidence::encode(hits, evidence);
     let mut environment = facts.environment.clone();
     environment.push(evidence::promise(&encoded));
+    let cpus: Vec<Cpu> = pages.cpus.iter().map(|pages| pages.cpu).collect();
+    environment.push(environment::recorded(&cpus));
     let mut trace = KernelTrace::create(
         staged.path(),
         (classes, &[]),

@@ -230,6 +230,13 @@ impl Basis {
     pub fn may_be_late(&self) -> u64 {
         self.doubted + self.unknown_wakers + self.stopped_asleep
     }
+
+    /// The same, with cycles of a timer that are over the threshold if a sleep in them was inside
+    /// the work: no answer lists them, and nobody may say that they were in time.
+    pub fn unknown(&self) -> u64 {
+        let inside = self.inside.iter().map(|found| found.over);
+        self.may_be_late() + inside.sum::<u64>()
+    }
 }
 
 impl Diagnosis {

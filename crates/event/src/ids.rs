@@ -37,6 +37,12 @@ impl Cpu {
         cpus.dedup();
         Ok(cpus)
     }
+
+    /// These as a list that [`Cpu::parse_list`] reads.
+    pub fn list(cpus: &[Cpu]) -> String {
+        let cpus: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
+        cpus.join(",")
+    }
 }
 
 /// More CPUs than the kernel can be built for (`NR_CPUS` ends at 8192): bounds a hostile list.

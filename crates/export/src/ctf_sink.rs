@@ -14,7 +14,7 @@ use ctf::writer::{
 };
 use ctf::{LOSSES_BETWEEN, LOSSES_KEY, is_packet_bookkeeping};
 use event::{Cpu, Duration, EventClass, Field, FieldId, Instant, Record, Result, Scope, Value};
-use trace::{EventView, Lost, PartInfo, Trace};
+use trace::{EventView, Lost, PartInfo, RECORDED_CPUS, Trace};
 
 use crate::sink::Sink;
 
@@ -186,7 +186,11 @@ impl Plan {
         let streams = self.streams.into_iter();
         Ok(TraceMeta {
             dialect,
-            environment: environment.iter().map(env_entry).collect(),
+            environment: environment
+                .iter()
+                .filter(|(name, _)| *name != RECORDED_CPUS)
+                .map(env_entry)
+                .collect(),
             uuid: random_uuid()?,
             clocks: vec![clock],
             streams: streams

@@ -59,6 +59,7 @@ impl Kernel {
             self.tell(cpu, run, part(holder, from_ns, end_ns, true), sink);
             return;
         }
+        self.cpus[cpu as usize].doubted = true;
         self.lose_sight(cpu, (believed, run.woken), sure_ns, sink);
         self.doubt_waiting(cpu, holder);
         // An idle CPU takes the first that comes: up to then it was what it seemed.

@@ -22,6 +22,7 @@ mod statedump;
 mod syscalls;
 mod task_filter;
 mod tid_map;
+mod unrecorded;
 mod unseen;
 mod vectors;
 mod waker;
@@ -44,11 +45,12 @@ pub use cycles::{Cycles, Inside};
 pub use event::kernel_threads::passes_work_on;
 pub use functions::FunctionId;
 pub use inference::preempts_at_once;
-pub use loss::places;
+pub use loss::{known_from_ns, places};
 pub use process::{Comm, FileKind, ProcId, Process};
 pub use run::Holder;
 pub use syscalls::Request;
 pub use task_filter::TaskFilter;
+pub use unrecorded::Unrecorded;
 pub use vectors::{Unlisted, softirq_name, vector_name};
 pub use waker::{CpuWhat, Waker};
 pub use wakeup::Wakee;
@@ -80,6 +82,8 @@ struct CpuState {
     says_current: bool,
     /// So many runs were not, and were inferred.
     inferred: u64,
+    /// A switch was not recorded here, and nothing tells who was scheduled in.
+    doubted: bool,
 }
 
 /// What few questions want, and all would pay for.
@@ -113,9 +117,9 @@ pub struct Kernel {
     /// Which of them the trace has.
     families: Families,
     follows: Follow,
-    /// Nothing that was open before this is known: events were lost until then.
-    lost_until_ns: i64,
-    /// The latest of those began here.
+    /// Nothing that was open before this is known: events were lost.
+    known_from_ns: i64,
+    /// The latest of those losses began here.
     lost_from_ns: i64,
     /// Tasks left CPUs that, by the events, others had.
     contradictions: u64,
@@ -125,6 +129,7 @@ pub struct Kernel {
     first_ns: i64,
     /// CPUs that the trace has streams of: as many as the greatest number and one.
     cpus_of_trace: u32,
+    unrecorded: Unrecorded,
 }
 
 /// A number that no CPU can have was damaged.
@@ -145,12 +150,13 @@ impl Kernel {
             binding: binding.into(),
             irq_names: HashMap::new(),
             follows,
-            lost_until_ns: i64::MIN,
+            known_from_ns: i64::MIN,
             lost_from_ns: i64::MIN,
             contradictions: 0,
             wakee: Wakee::default(),
             first_ns: i64::MAX,
             cpus_of_trace: cpus_of(trace),
+            unrecorded: Unrecorded::new(trace),
             now_ns: 0,
             cpus: Vec::new(),
             processes: Processes::default(),
@@ -202,6 +208,14 @@ impl Kernel {
     /// How many CPUs events spoke of.
     pub fn cpus_seen(&self) -> usize {
         self.cpus.iter().filter(|cpu| cpu.seen).count()
+    }
+
+    /// Whether a switch was not recorded on a CPU and nothing tells who was scheduled in: who seems
+    /// to be there at the end, or to wait, may have left it unseen, too.
+    pub fn is_doubted(&self, cpu: u32) -> bool {
+        self.cpus
+            .get(cpu as usize)
+            .is_some_and(|state| state.doubted)
     }
 
     /// The name of what nobody saw opened.

@@ -11,6 +11,16 @@ pub fn places(count: u64) -> String {
     }
 }
 
+/// From when on a loss hides nothing any more. What happens at its end comes behind what was lost:
+/// nothing begins and is over within one instant of a clock. Only where it begins at that very
+/// instant, nobody knows which came first.
+pub fn known_from_ns(from_ns: i64, until_ns: i64) -> i64 {
+    match from_ns < until_ns {
+        true => until_ns,
+        false => until_ns.saturating_add(1),
+    }
+}
+
 impl Kernel {
     /// Events were lost between two instants of the wall clock, on one CPU or nobody knows on
     /// which. Nothing that was under way when they were, or is until then, is known any more. A
@@ -18,7 +28,7 @@ impl Kernel {
     pub fn lost<S: Sink>(&mut self, cpu: Option<u32>, from_ns: i64, until_ns: i64, sink: &mut S) {
         let until_ns = until_ns.max(from_ns);
         self.now_ns = self.now_ns.max(from_ns);
-        self.lost_until_ns = self.lost_until_ns.max(until_ns);
+        self.known_from_ns = self.known_from_ns.max(known_from_ns(from_ns, until_ns));
         self.lost_from_ns = self.lost_from_ns.max(from_ns);
         let all = match cpu {
             Some(cpu) => cpu..cpu.saturating_add(1),
@@ -46,13 +56,18 @@ impl Kernel {
     /// Whether a task that waits for a CPU since then may have run meanwhile, as events were lost.
     /// Inside of a loss, what begins there is followed all the same.
     pub(super) fn has_lost_since(&self, since_ns: i64) -> bool {
-        let is_over = self.now_ns > self.lost_until_ns;
+        let is_over = self.now_ns >= self.known_from_ns;
         !self.is_known_since(since_ns) && (is_over || since_ns <= self.lost_from_ns)
     }
 
     /// Whether something that began at `since_ns` and is still open is known: no event was lost
     /// since.
     pub fn is_known_since(&self, since_ns: i64) -> bool {
-        since_ns > self.lost_until_ns
+        since_ns >= self.known_from_ns
+    }
+
+    /// What began earlier and is still open is not known: events were lost since.
+    pub fn known_from_ns(&self) -> i64 {
+        self.known_from_ns
     }
 }

@@ -44,6 +44,9 @@ impl Kernel {
                         ..Process::default()
                     }),
                 };
+                for cpu in sched.cpus_named(event) {
+                    self.names_cpu(cpu, sink);
+                }
                 // A task that has a CPU is not moved.
                 self.left_for(CPUS_MAX, process, sink);
                 if let Some(from) = fields.left_cpu(event).filter(|_| self.follows.queues) {
@@ -177,7 +180,6 @@ impl Kernel {
         if unseen {
             self.woken(id, Waker::Unknown, sink);
         }
-        let lost_until_ns = self.lost_until_ns;
         self.was_woken(id);
         let arrived = self.processes.get_mut(id).arrived.take();
         self.leaves_queue(arrived, cpu);
@@ -191,7 +193,7 @@ impl Kernel {
             woken_ns,
             waker: waker.and_then(|waker| self.processes.find(waker)),
             waited_since_ns,
-            lossy: doubtful || since_ns.is_some_and(|since_ns| since_ns <= lost_until_ns),
+            lossy: doubtful || since_ns.is_some_and(|since_ns| !self.is_known_since(since_ns)),
             doubtful,
             inferred: false,
             within_ns: None,

@@ -32,8 +32,9 @@ impl Kernel {
         self.contradictions += 1;
         let (stretches, woken) = (run.stretches.clone(), run.woken);
         self.lose_run(cpu, from_ns);
-        let run = &mut self.cpus[cpu as usize].run;
-        (run.stretches, run.is_doubted) = (stretches, true);
+        let state = &mut self.cpus[cpu as usize];
+        state.doubted = true;
+        (state.run.stretches, state.run.is_doubted) = (stretches, true);
         self.lose_sight(cpu, (holder, woken), from_ns, sink);
     }
 

@@ -33,6 +33,7 @@ impl Kernel {
     ) -> ProcId {
         if let Some(target) = wake_up.target {
             self.cpu(target);
+            self.names_cpu(target, sink);
         }
         let by = match S::TOPICS.has(Topic::Waits) {
             true => self.waker(cpu, wake_up.comm),
@@ -171,13 +172,11 @@ impl Kernel {
             return;
         }
         process.runnable_since_ns = Some(now_ns);
-        let lost_until_ns = self.lost_until_ns;
-        let process = self.processes.get_mut(id);
         let blocked_since_ns = process.blocked_since_ns.take();
         let change = Change::Woken {
             process: id,
             by,
-            blocked_since_ns: blocked_since_ns.filter(|since_ns| *since_ns > lost_until_ns),
+            blocked_since_ns: blocked_since_ns.filter(|since_ns| self.is_known_since(*since_ns)),
         };
         sink.change(self, &change);
     }

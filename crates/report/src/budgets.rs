@@ -47,8 +47,8 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
     if finding.unsure > 0 {
         // Where no event is lost, the kernel did not record how somebody came or went.
         let why = match holes {
-            0 => ": switches are missing",
-            _ => " for losses in them",
+            0 => ": switches were not recorded, rtscope watch sees each",
+            _ => ": events are missing",
         };
         let _ = write!(text, ", {} not counted{why}", finding.unsure);
     }

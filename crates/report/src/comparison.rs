@@ -19,20 +19,11 @@ pub fn comparison_text(comparison: &Comparison) -> String {
     }
     if comparison.causes.is_empty() {
         let (before, after) = comparison.recordings;
-        out += &match before + after {
-            2 => "Neither trace has an activation that is known to be late.\n".to_owned(),
-            all => {
-                format!("None of the {all} traces has an activation that is known to be late.\n")
-            }
+        let none = match before + after {
+            2 => "Neither trace has".to_owned(),
+            all => format!("None of the {all} traces has"),
         };
-    }
-    if comparison.unsure > 0 {
-        let _ = writeln!(
-            out,
-            "Inconclusive: in {} activations may be late, and nobody knows how long they lasted; \
-             'rtscope diagnose TRACE' says which.",
-            counted(comparison.unsure, "trace")
-        );
+        let _ = writeln!(out, "{none} an activation that is known to be late.");
     }
     let _ = writeln!(out, "{}", basis(comparison));
     out
@@ -53,6 +44,13 @@ fn basis(comparison: &Comparison) -> String {
     }
     if comparison.floor.as_ns() > 0 {
         let _ = write!(out, "; shorter ones than {} are left out", comparison.floor);
+    }
+    if comparison.unknown != (0, 0) {
+        let (before, after) = comparison.unknown;
+        let _ = write!(
+            out,
+            "; {before} before and {after} after may have been late, nobody knows: diagnose each"
+        );
     }
     if comparison.holes > 0 {
         let _ = write!(
@@ -127,7 +125,8 @@ pub fn comparison_json(comparison: &Comparison) -> Value {
         "recordings_after": comparison.recordings.1,
         "activations_before": comparison.activations.0,
         "activations_after": comparison.activations.1,
-        "unsure": comparison.unsure,
+        "unknown_before": comparison.unknown.0,
+        "unknown_after": comparison.unknown.1,
         "floor_ns": comparison.floor.as_ns(),
         "holes": comparison.holes,
         "loads_apart": comparison.loads.as_ref().map(|apart| json!({
@@ -213,8 +212,8 @@ mod tests {
             ],
             recordings: (3, 2),
             activations: (10, 20),
+            unknown: (0, 0),
             without: 0,
-            unsure: 0,
             floor: Duration::ZERO,
             holes: 0,
             loads: None,

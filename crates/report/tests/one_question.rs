@@ -1,8 +1,9 @@
-//! `check` and `diagnose` answer one question alike: whether a task was late to the end of its
-//! work. What neither can tell, neither calls in time.
+//! `check`, `diagnose` and `diff` answer one question alike: whether a task was late to the end of
+//! its work. What none of them can tell, none calls in time.
 
-use diagnosis::{Diagnosis, Query, TaskFilter, Until, diagnose};
+use diagnosis::{Diagnosis, Grade, LateActivation, Query, TaskFilter, Until, compare, diagnose};
 use event::{Duration, Instant, Tid, TimeRange};
+use report::TraceFacts;
 use testkit::{SyntheticTrace, Task};
 use views::{BudgetFinding, Judgement, Rules, check_budgets};
 
@@ -95,6 +96,11 @@ fn check_inside(trace: SyntheticTrace, expect: Option<(u64, u64)>) {
     assert!(diagnosis.activations.is_empty(), "{diagnosis:?}");
     let text = report::diagnosis_text(&diagnosis, &report::TextStyle::default());
     assert_eq!(text.starts_with("No activation"), is_held, "{text}");
+    let both = compare(std::slice::from_ref(&diagnosis), &[diagnosis.clone()]);
+    let text = report::comparison_text(&both);
+    assert_eq!(text.starts_with("Neither trace"), is_held, "{text}");
+    let over = expect.map_or(0, |(_, over)| over);
+    assert_eq!(both.unknown, (over, over), "{text}");
 }
 
 #[test]
@@ -156,6 +162,44 @@ fn from_to(begin_us: i64, end_us: i64) -> TimeRange {
     TimeRange {
         begin: Instant::from_ns(begin_us * 1_000),
         end: Instant::from_ns(end_us * 1_000 + 1),
+    }
+}
+
+#[test]
+fn work_that_goes_on_where_a_switch_was_not_recorded_is_no_verdict() {
+    let other = Task::fair(300, "other");
+    // The helper leaves the CPU that another one seems to have: nobody knows since when.
+    let hidden = SyntheticTrace::new().at(0).run(other);
+    let hidden = hidden.at(100).block(HELPER, Task::IDLE).at(200);
+    let hidden = hidden.run(LOOP).at(300).block(LOOP, Task::IDLE);
+    let shown = SyntheticTrace::new().at(0).run(other);
+    let shown = shown.at(100).block(other, Task::IDLE).at(200);
+    let shown = shown.run(LOOP).at(300).block(LOOP, Task::IDLE);
+    let works = |trace: SyntheticTrace| {
+        let trace = trace.at(1000).timer_irq().wake(LOOP).after(1);
+        let trace = trace.timer_irq_end().at(1010).run(LOOP).at(5900).nmi(1);
+        trace.at(7010).block(LOOP, Task::IDLE).at(20_000).nmi(1)
+    };
+    // It waits for a task that may have left the CPU to it unseen.
+    let hog = Task::rt(400, "hog", 60);
+    let waits = |trace: SyntheticTrace| {
+        let trace = trace.at(900).run(hog).at(1000).timer_irq().wake(LOOP);
+        let trace = trace.timer_irq_end().at(5900).nmi(1).at(7010);
+        trace.block(hog, LOOP).at(20_000).nmi(1)
+    };
+    for scene in [works(hidden.clone()), waits(hidden)] {
+        for begin_us in [0, 2000, 5000] {
+            let (diagnosis, budget) = asked(scene.clone(), from_to(begin_us, 6000));
+            let verdict = diagnosis.verdict().expect("it is late as far as is seen");
+            assert!(!verdict.conclusive, "{}", verdict.sentence);
+            assert_ne!(budget.judgement, Judgement::Broken, "{budget:?}");
+        }
+    }
+    for scene in [works(shown.clone()), waits(shown)] {
+        let (diagnosis, budget) = asked(scene, from_to(2000, 6000));
+        let verdict = diagnosis.verdict().expect("it is late");
+        assert!(verdict.conclusive, "{}", verdict.sentence);
+        assert_eq!(budget.judgement, Judgement::Broken, "{budget:?}");
     }
 }
 
@@ -248,4 +292,111 @@ fn an_activation_of_which_only_the_switch_in_was_not_recorded_is_as_long_as_it_w
     // Its wake-up was not seen either: neither knows how long it was.
     let unseen = trace(1000, 1070).lost(900, 1050);
     check_window(unseen, TimeRange::ALL, (0, 0, None));
+}
+
+#[test]
+fn what_the_kernel_did_not_record_is_not_called_a_loss() {
+    // It is woken where it seems to be, and another one leaves that CPU.
+    let trace = || {
+        let trace = SyntheticTrace::new().at(10).run(LOOP).at(5_000).timer_irq();
+        let trace = trace.wake(LOOP).after(1).timer_irq_end();
+        trace.at(20_000).block(HELPER, Task::IDLE)
+    };
+    let said = |trace: SyntheticTrace| {
+        let rules = Rules::parse("wake-up of loop within 3ms").expect("a rule");
+        let checked = check_budgets(&trace.build(), &rules, TimeRange::ALL);
+        let checked = checked.expect("it is read");
+        assert_eq!(checked.findings[0].unsure, 1);
+        report::budgets_text(&checked)
+    };
+    let text = said(trace());
+    assert!(
+        text.contains("1 not counted: switches were not recorded"),
+        "{text}"
+    );
+    assert!(text.ends_with("none lost\n"), "{text}");
+    let text = said(trace().lost(21_000, 22_000));
+    assert!(text.contains("1 not counted: events are missing"), "{text}");
+}
+
+/// Events are lost up to this instant, at which the loop is woken; how many of its activations are
+/// of a known length.
+#[track_caller]
+fn check_loss(loss_ns: (i64, i64), expect: u64) {
+    let trace = SyntheticTrace::new().at(10).block(LOOP, HELPER);
+    let trace = trace.lost_on(Some(0), loss_ns.0, loss_ns.1);
+    let trace = trace.at(900).run(HELPER).at(1000).wake(LOOP).after(1);
+    let trace = trace.at(1010).preempt(HELPER, LOOP);
+    let trace = trace.at(7010).block(LOOP, Task::IDLE).at(20_000).nmi(1);
+    let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+    assert_eq!(
+        (budget.samples, budget.over),
+        (expect, expect),
+        "{budget:?}"
+    );
+    let whole = |late: &&LateActivation| late.ledger.grade != Grade::Lossy;
+    let late = diagnosis.activations.iter().filter(whole);
+    assert_eq!(late.count() as u64, expect, "{diagnosis:?}");
+}
+
+#[test]
+fn what_begins_at_the_very_end_of_a_loss_is_known() {
+    const END_NS: i64 = 1_000_000;
+    check_loss((800_000, END_NS), 1);
+    check_loss((800_000, END_NS - 1), 1);
+    check_loss((800_000, END_NS + 1), 0);
+    // Nobody knows which of the two came first.
+    check_loss((END_NS, END_NS), 0);
+    check_loss((END_NS - 1, END_NS - 1), 1);
+}
+
+/// What is missing: a place for each CPU without a stream, which `info` names, too.
+#[track_caller]
+fn check_streams(trace: SyntheticTrace, missing: &[u32]) {
+    let facts = TraceFacts::gather(&trace.clone().build(), TimeRange::ALL, &[], |_, _| {});
+    let facts = facts.expect("it is read");
+    let unrecorded: Vec<u32> = facts.unrecorded.iter().map(|cpu| cpu.0).collect();
+    assert_eq!(unrecorded, missing);
+    let places = missing.len() as u64;
+    assert_eq!(facts.losses.uncounted_places, places);
+    let (diagnosis, budget) = asked(trace.clone(), TimeRange::ALL);
+    assert_eq!(diagnosis.basis.holes, places);
+    let verdict = diagnosis.verdict().expect("it seems late");
+    assert_eq!(
+        verdict.conclusive,
+        missing.is_empty(),
+        "{}",
+        verdict.sentence
+    );
+    let is_broken = budget.judgement == Judgement::Broken;
+    assert_eq!(is_broken, missing.is_empty(), "{budget:?}");
+    // Where nothing seems late, too.
+    let (diagnosis, budget) = asked(trace, from_to(0, 3000));
+    let is_held = budget.judgement == Judgement::Held;
+    assert!(!is_held, "it goes on: {budget:?}");
+    let text = report::diagnosis_text(&diagnosis, &report::TextStyle::default());
+    let is_limited = text.contains("What is missing in");
+    assert_eq!(is_limited, !missing.is_empty(), "{text}");
+}
+
+#[test]
+fn a_cpu_that_events_name_and_that_has_no_stream_is_missing_in_every_verb() {
+    let lttng = |trace: SyntheticTrace| trace.environment("tracer_name", "lttng-modules");
+    let moved = |cpu: u32| {
+        let trace = SyntheticTrace::new().at(5).migrate_from(HELPER, 0, cpu);
+        let trace = trace.at(10).block(LOOP, Task::IDLE).at(1000).timer_irq();
+        let trace = trace.wake(LOOP).after(1).timer_irq_end().at(1010).run(LOOP);
+        trace.at(7010).block(LOOP, Task::IDLE).at(20_000).nmi(1)
+    };
+    // The trace has streams of CPU 0 and 1.
+    check_streams(lttng(moved(1)), &[]);
+    check_streams(lttng(moved(2)), &[2]);
+    check_streams(lttng(moved(2).at(25_000).waking(HELPER, 3)), &[2, 3]);
+    // A number that no CPU has was damaged.
+    check_streams(lttng(moved(1 << 20)), &[]);
+    // Who has a stream there needs no event.
+    check_streams(lttng(moved(2).also_of_cpu(2)), &[]);
+    // Other tracers write none of a CPU without events; or it is said which were recorded.
+    check_streams(moved(2), &[]);
+    check_streams(lttng(moved(2).environment("rtscope_cpus", "0,1")), &[]);
 }

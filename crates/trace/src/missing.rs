@@ -4,18 +4,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use event::Cpu;
 
-use crate::LostFrom;
 use crate::ctf_trace::Part;
+use crate::{LostFrom, TraceInfo};
 
 /// LTTng's kernel tracer writes a stream of each channel for each CPU.
 const EVERY_CPU: &str = "lttng-modules";
 /// A trace that rtscope wrote has this in its environment. Beside the kernel's events, of which
 /// each CPU has a file, it has the evidence and the state of CPUs that have some.
 const OURS: &str = "rtscope_version";
+/// The CPUs that rtscope recorded, as a list: each has a stream of the kernel's events.
+pub const RECORDED_CPUS: &str = "rtscope_cpus";
 /// How the files of the kernel's events begin there.
 const EVENTS: &str = "channel";
 /// More CPUs than a kernel can be built for.
 const CPUS_MAX: u32 = 8192;
+
+impl TraceInfo {
+    /// Whether each CPU that was recorded has a stream, and nothing says which these are: a CPU
+    /// that events name, behind those that have one, lost its own.
+    pub fn has_a_stream_of_every_cpu(&self) -> bool {
+        !self.environment.contains_key(RECORDED_CPUS) && is_of_every_cpu(&self.environment)
+    }
+}
+
+fn is_of_every_cpu(environment: &BTreeMap<String, String>) -> bool {
+    let tracer = environment.get("tracer_name");
+    tracer.is_some_and(|name| name == EVERY_CPU)
+}
 
 /// The CPUs of streams that are missing, each as often as it is, and what they held: a link that
 /// leads nowhere, an empty file where others are not, a CPU that other channels have. None is a CPU
@@ -40,16 +55,16 @@ pub(crate) fn streams(part: &Part) -> Vec<(Option<Cpu>, LostFrom)> {
     if has_bytes {
         missing.extend(empty.map(|(file, _)| of_file(file.name())));
     }
-    if part
-        .environment
-        .get("tracer_name")
-        .is_some_and(|name| name == EVERY_CPU)
-    {
+    if is_of_every_cpu(&part.environment) {
         let is_ours = part.environment.contains_key(OURS);
         let last = files.clone().filter_map(|(_, index)| index.cpu).max();
         let files = files.filter(|(file, _)| !is_ours || file.name().starts_with(EVENTS));
         let known = files.filter_map(|(_, index)| Some((index.stream_class, index.cpu?)));
-        let left_out = left_out(known, last).into_iter();
+        let left_out = match recorded(&part.environment) {
+            Some(recorded) => without_stream(recorded, known),
+            None => left_out(known, last),
+        };
+        let left_out = left_out.into_iter();
         missing.extend(left_out.map(|cpu| (Some(Cpu(cpu)), LostFrom::Recording)));
     }
     missing
@@ -68,6 +83,21 @@ fn left_out(streams: impl Iterator<Item = (Option<u64>, u32)>, last: Option<u32>
         .values()
         .flat_map(|cpus| all().filter(|cpu| !cpus.contains(cpu)));
     missing.collect()
+}
+
+/// The CPUs that the trace says were recorded.
+fn recorded(environment: &BTreeMap<String, String>) -> Option<Vec<Cpu>> {
+    Cpu::parse_list(environment.get(RECORDED_CPUS)?).ok()
+}
+
+/// Those of them that have no stream.
+fn without_stream(
+    recorded: Vec<Cpu>,
+    streams: impl Iterator<Item = (Option<u64>, u32)>,
+) -> Vec<u32> {
+    let there: BTreeSet<u32> = streams.map(|(_, cpu)| cpu).collect();
+    let recorded = recorded.into_iter().map(|cpu| cpu.0);
+    recorded.filter(|cpu| !there.contains(cpu)).collect()
 }
 
 /// How names of files spell their CPU: by which number from the end, as in `channel0_3` or, when
@@ -136,5 +166,22 @@ mod tests {
         // Only what a watch saw says that there is a CPU 1.
         check(&[(0, 0)], Some(1), &[1]);
         check(&[], None, &[]);
+    }
+
+    #[test]
+    fn a_cpu_that_was_recorded_has_a_stream_and_no_other_is_missing() {
+        let check = |said: &str, streams: &[u32], expect: Option<&[u32]>| {
+            let environment = [(RECORDED_CPUS.to_owned(), said.to_owned())].into();
+            let streams = streams.iter().map(|cpu| (Some(0), *cpu));
+            let found = recorded(&environment).map(|cpus| without_stream(cpus, streams));
+            assert_eq!(found.as_deref(), expect, "{said}");
+        };
+        check("0,1", &[0, 1], Some(&[]));
+        check("0,1", &[0], Some(&[1]));
+        check("0-3", &[2], Some(&[0, 1, 3]));
+        // Others were not recorded.
+        check("0,2", &[2, 0], Some(&[]));
+        check("2", &[0, 2], Some(&[]));
+        check("nonsense", &[0], None);
     }
 }

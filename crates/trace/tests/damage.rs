@@ -320,7 +320,11 @@ fn evidence_of_one_cpu_is_no_missing_stream_of_the_others() {
     };
     let lttng = ("tracer_name", "lttng-modules");
     check(&[lttng], &[(Some(1), LossCause::Missing)]);
-    check(&[lttng, ("rtscope_version", "0.1.0")], &[]);
+    let ours = ("rtscope_version", "0.1.0");
+    check(&[lttng, ours], &[]);
+    check(&[lttng, ours, ("rtscope_cpus", "0,1")], &[]);
+    let last = [(Some(2), LossCause::Missing)];
+    check(&[lttng, ours, ("rtscope_cpus", "0,1,2")], &last);
     check(&[], &[]);
 }
 

@@ -195,8 +195,9 @@ impl Archive {
 
     /// Writes the metadata of the kernel's trace, and what gives addresses names.
     pub fn begin_kernel(&mut self, of: &OfKernel<'_>) -> Result<()> {
-        let environment: Vec<(String, EnvValue)> =
+        let mut environment: Vec<(String, EnvValue)> =
             environment::environment(&self.name(), of.command_line, of.capabilities);
+        environment.push(environment::recorded(&of.cpus));
         let classes = (Arc::clone(&of.classes), &of.calls[..]);
         let offset = self.wall_offset_ns;
         let mut trace = KernelTrace::create(self.root(), classes, environment, offset, false)?;

@@ -122,8 +122,7 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
 /// is another, and goes first. Where nothing was activated, nothing was in time either.
 fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
     let basis = &diagnosis.basis;
-    let slept = basis.inside.iter().any(|found| found.over > 0);
-    let missing = basis.holes > 0 || basis.may_be_late() > 0 || slept;
+    let missing = basis.holes > 0 || basis.unknown() > 0;
     let Some(worst) = diagnosis.activations.first() else {
         return match missing || basis.activations == 0 {
             true => Outcome::Inconclusive,

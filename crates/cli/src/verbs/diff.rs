@@ -111,12 +111,15 @@ fn doubt(comparison: &Comparison) -> Option<String> {
     if let Some(apart) = &comparison.loads {
         return Some(loads_apart(apart));
     }
-    let unsure = comparison.unsure;
-    if unsure > 0 {
-        return Some(format!("in {unsure} of the traces activations may be late"));
-    }
     let holes = comparison.holes;
-    (holes > 0).then(|| format!("events are missing in {}", places(holes)))
+    if holes > 0 {
+        return Some(format!("events are missing in {}", places(holes)));
+    }
+    // What is proven to be worse is worse, whatever else may be.
+    let is_worse = comparison.causes.iter().any(|cause| is_worse(cause.change));
+    let unknown = comparison.unknown.0 + comparison.unknown.1;
+    let is_open = unknown > 0 && !is_worse;
+    is_open.then(|| format!("nobody knows whether {unknown} activations were late"))
 }
 
 fn is_worse(change: CauseChange) -> bool {
@@ -144,30 +147,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_silence_of_a_trace_without_activations_is_no_good_news() {
+    fn the_silence_of_a_trace_that_cannot_tell_is_no_good_news() {
         let other = LoadsApart {
             share: 0.3,
             name: "cc1".into(),
             before: 0.5,
             after: 0.2,
         };
-        let check = |without, unsure, holes, loads: Option<&LoadsApart>, expect| {
+        let check = |without, holes, unknown, loads: Option<&LoadsApart>, expect| {
             let comparison = Comparison {
                 causes: Vec::new(),
                 recordings: (1, 1),
                 activations: (7, 7),
+                unknown,
                 without,
-                unsure,
                 floor: Duration::ZERO,
                 holes,
                 loads: loads.cloned(),
             };
-            assert_eq!(outcome(&comparison), expect, "{without}, {unsure}, {holes}");
+            let said = outcome(&comparison);
+            assert_eq!(said, expect, "{without}, {holes}, {unknown:?}");
         };
-        check(0, 0, 0, None, Outcome::Fine);
-        check(0, 0, 1, None, Outcome::Inconclusive);
-        check(0, 1, 0, None, Outcome::Inconclusive);
-        check(1, 0, 0, None, Outcome::Inconclusive);
-        check(0, 0, 0, Some(&other), Outcome::Inconclusive);
+        check(0, 0, (0, 0), None, Outcome::Fine);
+        check(0, 1, (0, 0), None, Outcome::Inconclusive);
+        check(1, 0, (0, 0), None, Outcome::Inconclusive);
+        check(0, 0, (1, 0), None, Outcome::Inconclusive);
+        check(0, 0, (0, 1), None, Outcome::Inconclusive);
+        check(0, 0, (0, 0), Some(&other), Outcome::Inconclusive);
     }
 }

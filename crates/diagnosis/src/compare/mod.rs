@@ -99,10 +99,10 @@ pub struct Comparison {
     pub recordings: (usize, usize),
     /// Activations looked at, in all of before and of after.
     pub activations: (u64, u64),
+    /// Those of them, and further ones, of which nobody knows whether they were late.
+    pub unknown: (u64, u64),
     /// Recordings without any activation.
     pub without: u64,
-    /// Recordings in which nothing is late, and something may be: nobody knows how long it lasted.
-    pub unsure: u64,
     /// Shorter latencies are left out: one of the diagnoses does not list them.
     pub floor: Duration,
     /// Places at which events are missing, in all.
@@ -162,8 +162,8 @@ pub fn compare(before: &[Diagnosis], after: &[Diagnosis]) -> Comparison {
         causes,
         recordings: (before.len(), after.len()),
         activations: (activations(before.iter()), activations(after.iter())),
+        unknown: (unknown(before), unknown(after)),
         without: all().filter(is_without).count() as u64,
-        unsure: all().filter(|diagnosis| is_unsure(diagnosis)).count() as u64,
         floor,
         holes: all().map(|diagnosis| diagnosis.basis.holes).sum(),
         loads: None,
@@ -212,19 +212,18 @@ fn activations<'a>(side: impl Iterator<Item = &'a Diagnosis>) -> u64 {
     side.map(|diagnosis| diagnosis.basis.activations).sum()
 }
 
+/// A watch has judged each activation, whatever its snapshot holds of it.
+fn unknown(side: &[Diagnosis]) -> u64 {
+    let found = side.iter().filter(|diagnosis| diagnosis.basis.hits == 0);
+    found.map(|diagnosis| diagnosis.basis.unknown()).sum()
+}
+
 /// The least latency that a diagnosis lists, when it leaves late ones out.
 fn floor(diagnosis: &Diagnosis) -> Duration {
     match diagnosis.activations.last() {
         Some(last) if diagnosis.basis.left_out > 0 => last.latency(),
         _ => Duration::ZERO,
     }
-}
-
-/// Whether nothing is late in it, and something may be: nobody knows how long that lasted.
-fn is_unsure(diagnosis: &Diagnosis) -> bool {
-    let basis = &diagnosis.basis;
-    let slept = basis.inside.iter().any(|found| found.over > 0);
-    diagnosis.activations.is_empty() && (slept || basis.may_be_late() > 0)
 }
 
 /// What is late of one cause in each recording of a side.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use event::{Cpu, Duration, EventClass, Instant, Prio, TimeRange};
-use trace::{EventView, Lost};
+use trace::{EventView, LossCause, Lost, LostFrom};
 
 use super::candidates::{Candidates, End};
 use super::chain::{Arena, NodeId};
@@ -276,6 +276,18 @@ impl Builder {
         }
     }
 
+    /// All that happened on these CPUs is missing.
+    fn miss_streams(&mut self, cpus: &[u32]) {
+        self.basis.holes += cpus.len() as u64;
+        self.losses.extend(cpus.iter().map(|cpu| Lost {
+            cpu: Some(Cpu(*cpu)),
+            range: TimeRange::ALL,
+            count: None,
+            cause: LossCause::Missing,
+            from: LostFrom::Recording,
+        }));
+    }
+
     /// What a watch promised and the trace does not hold is lost.
     fn miss_evidence(&mut self, environment: &BTreeMap<String, String>) {
         if !self.families.hit {
@@ -292,6 +304,7 @@ impl Builder {
         self.miss_evidence(environment);
         let end_ns = self.end_ns.unwrap_or(self.last_ns);
         kernel.finish(end_ns, &mut self);
+        self.miss_streams(kernel.unrecorded());
         for place in 0..self.tasks.states.len() as u32 {
             let state = &self.tasks.states[place as usize];
             if state.run == Run::Woken && !state.work.inside {
@@ -319,10 +332,12 @@ impl Builder {
         let late = self.candidates.late;
         let candidates = self.candidates.into_worst_first();
         self.basis.left_out = late.saturating_sub(candidates.len() as u64);
-        let cpus = self.cpus.iter().enumerate();
-        let doubted = cpus.filter(|(_, state)| state.doubted);
+        let cpus = 0..self.cpus.len() as u32;
         Model {
-            doubted: doubted.map(|(cpu, _)| Cpu(cpu as u32)).collect(),
+            doubted: cpus
+                .filter(|cpu| kernel.is_doubted(*cpu))
+                .map(Cpu)
+                .collect(),
             begins_ns: self.cpus.iter().map(|state| state.first_ns).collect(),
             timelines: self.cpus.into_iter().map(|state| state.timeline).collect(),
             tasks: self.tasks,

@@ -37,9 +37,7 @@ pub(super) struct CpuState {
     pub throttled: bool,
     /// Events were lost, and no switch has been seen since.
     pub lost: bool,
-    /// A switch was not recorded, and nothing tells who was scheduled in.
-    pub doubted: bool,
-    /// So it was for the last that had it, and no switch has been seen since.
+    /// The last that had it left it unseen, and no switch has been seen since.
     pub left_unseen: bool,
     /// Of whom the watch said with which priority it has the CPU.
     pub told: Option<TaskIndex>,
@@ -57,7 +55,6 @@ impl Default for CpuState {
             raised: [NodeId::NONE; VECTORS_MAX],
             throttled: false,
             lost: false,
-            doubted: false,
             left_unseen: false,
             told: None,
             first_ns: i64::MAX,

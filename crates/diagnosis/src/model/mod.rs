@@ -30,7 +30,7 @@ use crate::finding::Basis;
 use crate::query::Query;
 use event::evidence::{EndKind, Mode, Step};
 use kernel_state::bind::Families;
-use kernel_state::{Follow, Kernel, Unlisted, seen_until};
+use kernel_state::{Follow, Kernel, Unlisted, known_from_ns, seen_until};
 
 pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId, begin_at};
@@ -90,6 +90,12 @@ pub(crate) struct Contended {
     pub begin_ns: i64,
     /// The greatest instant while it waits.
     pub end_ns: i64,
+}
+
+/// From when on a loss hides nothing any more.
+fn known_from(lost: &Lost) -> Instant {
+    let TimeRange { begin, end } = lost.range;
+    Instant::from_ns(known_from_ns(begin.as_ns(), end.as_ns()))
 }
 
 impl Model {
@@ -199,7 +205,7 @@ impl Model {
     pub fn is_lossy(&self, range: TimeRange, cpus: &[Cpu]) -> bool {
         self.events_lost().any(|lost| {
             let here = lost.cpu.is_none_or(|cpu| cpus.contains(&cpu));
-            here && lost.range.begin < range.end && range.begin <= lost.range.end
+            here && lost.range.begin < range.end && range.begin < known_from(lost)
         })
     }
 
@@ -226,7 +232,7 @@ impl Model {
     /// Whether events were lost on any CPU inside `range`: a task may have run there.
     pub fn has_loss(&self, range: TimeRange) -> bool {
         let mut losses = self.events_lost();
-        losses.any(|lost| lost.range.begin <= range.end && range.begin <= lost.range.end)
+        losses.any(|lost| lost.range.begin <= range.end && range.begin < known_from(lost))
     }
 
     /// Whether a CPU's first event lies between two instants: what it did before is not known, and

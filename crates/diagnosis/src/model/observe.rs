@@ -224,9 +224,8 @@ impl Builder {
         (state.throttled, state.lost) = (false, false);
         self.basis.unpaired += unpaired;
         if self.cpu(cpu).current != Some(task) {
-            let state = self.cpu(cpu);
-            state.doubted |= std::mem::take(&mut state.left_unseen);
-            self.cpu(cpu).doubted |= self.has_not(cpu, task);
+            self.cpu(cpu).left_unseen = false;
+            self.has_not(cpu, task);
             let state = self.tasks.state(task);
             let woken_ns = (state.run == Run::Woken).then_some(state.woken_ns);
             let is_known = woken_ns.is_some_and(|woken_ns| kernel.is_known_since(woken_ns));

@@ -52,7 +52,6 @@ impl Builder {
         // Nothing was inferred: somebody had the CPU of whom nothing is known.
         let left_unseen = std::mem::take(&mut self.cpu(cpu).left_unseen);
         if self.has_not(cpu, prev) || left_unseen {
-            self.cpu(cpu).doubted = true;
             self.lose_activation(prev, now_ns);
         }
         self.cycles.leaves(prev.0, cpu, now_ns, pause);

@@ -15,6 +15,19 @@ pub enum Sched {
     PiSetprio(PrioFields),
 }
 
+impl Sched {
+    /// The CPUs beside its own that an event names: of run queues that a task is on or comes to.
+    pub fn cpus_named(&self, event: &EventView<'_>) -> impl Iterator<Item = u32> + use<> {
+        let named = match self {
+            Sched::Wake(_, fields) | Sched::Migrate(fields) => {
+                [fields.left_cpu(event), fields.cpu(event)]
+            }
+            Sched::Switch(_) | Sched::PiSetprio(_) => [None, None],
+        };
+        named.into_iter().flatten()
+    }
+}
+
 /// Fields of `sched_pi_setprio`.
 #[derive(Clone, Copy, Debug)]
 pub struct PrioFields {

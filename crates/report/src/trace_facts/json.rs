@@ -31,6 +31,7 @@ pub fn trace_facts_json(facts: &TraceFacts) -> Value {
         "version": VERSION,
         "wall_offset_ns": facts.wall_offset_ns,
         "cpus": facts.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>(),
+        "unrecorded_cpus": facts.unrecorded.iter().map(|cpu| cpu.0).collect::<Vec<_>>(),
         "events": facts.events,
         "events_range": range,
         "classes": facts.classes.iter().map(class).collect::<Vec<_>>(),

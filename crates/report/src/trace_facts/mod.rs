@@ -4,6 +4,8 @@ mod json;
 mod text;
 
 use event::{ClassId, Cpu, Instant, Result, TimeRange};
+use kernel_state::Unrecorded;
+use kernel_state::bind::{Binding, Known};
 use trace::{Damage, Disorder, Item, LossCause, PartInfo, Trace};
 
 pub use json::trace_facts_json;
@@ -23,6 +25,8 @@ pub struct TraceFacts {
     pub wall_offset_ns: i64,
     /// The CPUs that have a stream.
     pub cpus: Vec<Cpu>,
+    /// Those that have none, though events name them.
+    pub unrecorded: Vec<Cpu>,
     /// From the first event to the last; none without events.
     pub events_range: Option<(Instant, Instant)>,
     /// All events.
@@ -80,6 +84,8 @@ impl TraceFacts {
         let mut events_range: Option<(Instant, Instant)> = None;
         let mut losses = Losses::default();
         let (mut damages, mut damage_count) = (Vec::new(), 0);
+        let binding = Binding::new(trace);
+        let mut unrecorded = Unrecorded::new(trace);
         let mut cursor = trace.cursor(range);
         let mut seen = 0u64;
         cursor.each(|item| {
@@ -87,6 +93,11 @@ impl TraceFacts {
                 seen += 1;
                 if seen.is_multiple_of(LOOK_EVENTS) {
                     look(event.time(), seen);
+                }
+                if let Some(Known::Sched(sched)) = binding.get(event.class()).map(|b| b.known) {
+                    sched.cpus_named(event).for_each(|cpu| {
+                        unrecorded.is_news(cpu);
+                    });
                 }
             }
             match item {
@@ -118,7 +129,11 @@ impl TraceFacts {
             }
             Ok(())
         })?;
+        let unrecorded: Vec<Cpu> = unrecorded.found().iter().copied().map(Cpu).collect();
+        losses.uncounted_places +=
+            unrecorded.iter().filter(|cpu| wanted(Some(**cpu))).count() as u64;
         Ok(TraceFacts {
+            unrecorded,
             parts: trace.parts(),
             wall_offset_ns: trace.wall_ns(Instant::from_ns(0)),
             cpus: trace.info().cpus.clone(),

@@ -47,10 +47,16 @@ fn summary(text: &mut String, facts: &TraceFacts) {
             size(bytes),
         ),
     );
-    line(
-        text,
-        format_args!("cpus     {}", counted(facts.cpus.len() as u64, "CPU")),
-    );
+    let cpus = counted(facts.cpus.len() as u64, "CPU");
+    let unrecorded: Vec<String> = facts.unrecorded.iter().map(ToString::to_string).collect();
+    let unrecorded = match unrecorded.len() {
+        0 => String::new(),
+        _ => format!(
+            "; no stream of {}, which events name",
+            unrecorded.join(", ")
+        ),
+    };
+    line(text, format_args!("cpus     {cpus}{unrecorded}"));
     let duration = facts.events_range.map(|(first, last)| {
         let length = last.since(first);
         line(

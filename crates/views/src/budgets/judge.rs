@@ -56,6 +56,12 @@ impl Tally {
         }
     }
 
+    /// All that happened on a CPU is missing: nothing that was found is sure.
+    pub fn doubt_all(&mut self) {
+        self.unsure += self.samples + self.within;
+        (self.samples, self.within, self.over, self.worst) = (0, 0, 0, None);
+    }
+
     fn judge(&self, budget: &Budget, holes: u64) -> Judgement {
         let inconclusive = |why: String| Judgement::Inconclusive(why);
         if budget.over_ppm == 0 && self.over > 0 {

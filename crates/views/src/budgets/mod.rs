@@ -96,6 +96,11 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
     checker.responses_end(&kernel);
     checker.handlers_end(&kernel);
     checker.cycles_end(&kernel);
+    let unrecorded = kernel.unrecorded().len() as u64;
+    if unrecorded > 0 {
+        checked.holes += unrecorded;
+        checker.tallies.iter_mut().for_each(Tally::doubt_all);
+    }
     let tallies = checker.tallies.into_iter();
     checked.findings = rules
         .budgets
@@ -142,7 +147,7 @@ struct Checker<'a> {
     /// What ended before does not count.
     begin_ns: i64,
     /// Nothing that began before is sure.
-    hole_end_ns: i64,
+    known_from_ns: i64,
 }
 
 impl<'a> Checker<'a> {
@@ -162,7 +167,7 @@ impl<'a> Checker<'a> {
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
             now_ns: i64::MIN,
             begin_ns,
-            hole_end_ns: i64::MIN,
+            known_from_ns: i64::MIN,
         }
     }
 
@@ -228,7 +233,7 @@ impl<'a> Checker<'a> {
         if ended_ns < self.begin_ns {
             return;
         }
-        let end = match begin_ns > self.hole_end_ns {
+        let end = match begin_ns >= self.known_from_ns {
             true => end,
             false => End::Unknown,
         };
@@ -284,7 +289,7 @@ impl<'a> Checker<'a> {
             return;
         };
         let now_ns = self.now_ns;
-        let is_old = woken_ns <= self.hole_end_ns;
+        let is_old = woken_ns < self.known_from_ns;
         let end = |lossy: bool| match lossy || is_old {
             true => End::Unknown,
             false => End::Seen(now_ns),
@@ -368,9 +373,12 @@ impl<'a> Checker<'a> {
                 lossy,
                 own_lossy,
             } = response;
-            let task = kernel.named(kernel.process(process));
-            let is_old = woken_ns <= self.hole_end_ns;
-            let (lossy, own_lossy) = (lossy || is_old, own_lossy || is_old);
+            let known = kernel.process(process);
+            let task = kernel.named(known);
+            // It may have done its work unseen.
+            let at = known.arrived.map_or(known.seen_on, |arrival| arrival.cpu);
+            let is_doubted = woken_ns < self.known_from_ns || kernel.is_doubted(at);
+            let (lossy, own_lossy) = (lossy || is_doubted, own_lossy || is_doubted);
             self.still_open(|subject| is_response_of(subject, &task), woken_ns, lossy);
             let begin_ns = self.now_ns - own_ns;
             self.still_open(|subject| is_work_of(subject, &task), begin_ns, own_lossy);
@@ -414,7 +422,11 @@ impl<'a> Checker<'a> {
                 let is_it = |subject: &Subject| {
                     is_wake_up_of(subject, &task) || is_response_of(subject, &task)
                 };
-                self.still_open(is_it, begin_ns, process.doubtful);
+                let is_doubted = |cpu: u32| kernel.is_doubted(cpu);
+                let doubtful = process
+                    .arrived
+                    .is_some_and(|arrival| is_doubted(arrival.cpu));
+                self.still_open(is_it, begin_ns, process.doubtful || doubtful);
             }
         }
     }
@@ -438,7 +450,7 @@ impl<'a> Checker<'a> {
             let limit_ns = budget.limit.as_ns();
             let is_over = self.now_ns - begin_ns > limit_ns;
             match is_over {
-                true if doubtful || begin_ns <= self.hole_end_ns => tally.unsure += 1,
+                true if doubtful || begin_ns < self.known_from_ns => tally.unsure += 1,
                 true => tally.add(begin_ns, self.now_ns, limit_ns),
                 false => tally.open += 1,
             }
@@ -530,8 +542,8 @@ impl Sink for Checker<'_> {
             Change::Unknown { process, .. }
             | Change::RanUnseen { process }
             | Change::Doubted { process } => self.cycles.forget(process.0),
-            Change::Lost { until_ns, .. } => {
-                self.hole_end_ns = self.hole_end_ns.max(until_ns);
+            Change::Lost { .. } => {
+                self.known_from_ns = kernel.known_from_ns();
                 if let Some(handlers) = &mut self.handlers {
                     handlers.lost();
                 }
