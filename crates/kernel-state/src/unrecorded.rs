@@ -1,8 +1,9 @@
 //! CPUs of which a trace has no stream, though events of other CPUs name them.
 
-use trace::Trace;
+use trace::{EventView, Trace};
 
 use super::{CPUS_MAX, Kernel, Sink};
+use crate::bind::{Binding, Known};
 
 /// Those that were found. A gap between CPUs that have streams the trace itself tells as a loss;
 /// whether there is one behind the last, only its events show.
@@ -42,6 +43,18 @@ impl Unrecorded {
             self.found.push(cpu);
         }
         is_new
+    }
+
+    /// Takes in which CPUs any event names.
+    pub fn look(&mut self, binding: &Binding, event: &EventView<'_>) {
+        if self.end == u32::MAX {
+            return;
+        }
+        if let Some(Known::Sched(sched)) = binding.get(event.class()).map(|bound| bound.known) {
+            for cpu in sched.cpus_named(event) {
+                self.is_news(cpu);
+            }
+        }
     }
 
     /// All that were found.

@@ -54,20 +54,18 @@ impl Kernel {
     #[inline]
     pub(super) fn left_for<S: Sink>(&mut self, cpu: u32, id: ProcId, sink: &mut S) {
         if let Some(other) = self.seems_on(id).filter(|other| *other != cpu) {
-            self.left_unseen(other, id, sink);
+            self.left_unseen(other, sink);
         }
     }
 
-    /// A task is known not to have the CPU that it seems to have.
+    /// The task that seems to have a CPU is known not to have it.
     #[cold]
-    pub(super) fn left_unseen<S: Sink>(&mut self, cpu: u32, id: ProcId, sink: &mut S) {
+    pub(super) fn left_unseen<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
         // lttng-analyses reads switches alone.
         if self.follows.stale_names {
             return;
         }
-        let pending = self.process(id).pending;
         self.doubt_run(cpu, i64::MAX, sink);
-        self.processes.get_mut(id).pending = pending;
     }
 
     /// The CPU that a task seems to have; the idle tasks share one number.

@@ -115,11 +115,11 @@ impl Kernel {
             return;
         }
         let arrived = process.arrived;
-        if let Some(Arrival { cpu, at_ns, .. }) = arrived.filter(|_| ran && !lost) {
+        if let Some(Arrival { cpu, at_ns, .. }) = arrived {
             match kind {
                 // Whoever seemed to have that CPU had it up to then at most.
-                WakeKind::Waking => self.doubt_run(cpu, at_ns, sink),
-                // It may have come there with this wake-up only.
+                WakeKind::Waking if ran && !lost => self.doubt_run(cpu, at_ns, sink),
+                // It may have come there with this wake-up only, or wait there still.
                 _ => self.loses_waiting(cpu, at_ns),
             }
         }
@@ -194,10 +194,16 @@ impl Kernel {
         true
     }
 
+    /// When a task was woken that left its CPU afterwards and was not seen since: it waits for one,
+    /// or had gone on and sleeps now. Where second events of wake-ups are recorded, they tell.
+    pub fn may_wait_since(&self, id: ProcId) -> Option<i64> {
+        let pending = self.process(id).pending?;
+        self.seems_on(id).is_none().then_some(pending.at_ns)
+    }
+
     /// A task that seemed to sleep when it was woken leaves a CPU. It comes on none before the
     /// second event of its wake-up: where that was not seen yet, it had the CPU all the time.
     pub(super) fn woken_on_cpu(&mut self, id: ProcId) -> Option<Pending> {
-        let has_wakeup = self.families.wakeup;
         let process = self.processes.get(id);
         let at_ns = process
             .woken_ns
@@ -206,9 +212,7 @@ impl Kernel {
             return None;
         }
         let process = self.processes.get_mut(id);
-        if has_wakeup {
-            process.woken_ns = None;
-        }
+        process.woken_ns = None;
         Some(Pending {
             at_ns,
             by: Waker::Unknown,

@@ -96,7 +96,8 @@ fn check_inside(trace: SyntheticTrace, expect: Option<(u64, u64)>) {
     assert!(diagnosis.activations.is_empty(), "{diagnosis:?}");
     let text = report::diagnosis_text(&diagnosis, &report::TextStyle::default());
     assert_eq!(text.starts_with("No activation"), is_held, "{text}");
-    let both = compare(std::slice::from_ref(&diagnosis), &[diagnosis.clone()]);
+    let side = std::slice::from_ref(&diagnosis);
+    let both = compare(side, side);
     let text = report::comparison_text(&both);
     assert_eq!(text.starts_with("Neither trace"), is_held, "{text}");
     let over = expect.map_or(0, |(_, over)| over);

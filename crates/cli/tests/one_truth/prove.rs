@@ -22,19 +22,7 @@ const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
 /// Claims of which the recordings of `make test-all` hold a counter-example that is known; the
 /// fewer ones of `make test` hold none. Each is a defect that is open (docs/one-truth.md); a claim
 /// that comes to hold fails until it is taken out of here.
-const NOT_YET: &[(&str, &[&str])] = &[
-    (
-        "where_several_of_these_come_together",
-        &["diagnose_splits_the_waits_that_schedlog_lists"],
-    ),
-    (
-        "where_the_events_of_a_cpu_begin_late",
-        &[
-            "a_budget_is_held_or_broken_only_where_it_was",
-            "every_wait_that_is_listed_is_a_true_one",
-        ],
-    ),
-];
+const NOT_YET: &[(&str, &[&str])] = &[];
 
 /// Claims something of recordings with this fault; `name` is the test's.
 ///

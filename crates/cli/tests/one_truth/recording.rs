@@ -139,9 +139,6 @@ impl Recording {
             // Who has the CPU by what was told, and when that was.
             let mut known: Option<(i32, i64)> = None;
             for (place, record) in told.iter().enumerate() {
-                let Happening::Switch { prev, next, .. } = record.what else {
-                    continue;
-                };
                 if record.cpu != cpu {
                     continue;
                 }
@@ -155,6 +152,18 @@ impl Recording {
                     known = None;
                     open.clear();
                 }
+                let Happening::Switch { prev, next, .. } = record.what else {
+                    // It may say who has the CPU: whoever came and went before left no trace.
+                    let told = known.filter(|_| faults.shows != Shows::Nothing);
+                    if let Some((tid, _)) = told {
+                        if tid != record.tid {
+                            open.drain(..).for_each(|place| is_hidden[place] = true);
+                            known = Some((record.tid, record.at_ns));
+                        }
+                        open.clear();
+                    }
+                    continue;
+                };
                 let is_marked = |tid: i32| tid == prev.tid || tid == next.tid;
                 let hides = (faults.hides_idle && cpu > 0 && prev.tid == 0)
                     || faults.hides_task.is_some_and(is_marked);

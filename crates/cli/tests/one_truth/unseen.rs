@@ -64,6 +64,62 @@ fn a_wake_up_of_a_task_that_had_left_its_cpu_unseen_is_not_said_to_be_in_time() 
 }
 
 #[test]
+fn a_task_that_was_woken_as_it_left_its_cpu_and_is_not_seen_again_may_wait() {
+    // Only first events of wake-ups are recorded, which would be told a second time.
+    let waker = || SyntheticTrace::new().at(0).cpu(1).run(WAKER);
+    let seen = || waker().cpu(0).at(1_000).run(VIC);
+    let woken = |trace: SyntheticTrace| trace.cpu(1).at(5_000).waking(VIC, 0);
+    let ends = |trace: SyntheticTrace| trace.cpu(1).at(20_000).block(WAKER, Task::IDLE);
+    let left = |trace: SyntheticTrace| trace.cpu(0).at(5_001).block(VIC, Task::IDLE);
+    check(ends(left(woken(seen()))), "inconclusive");
+    // That it had the CPU is seen only as it leaves it.
+    check(
+        ends(left(woken(waker().cpu(0).at(10).timer_irq()))),
+        "inconclusive",
+    );
+    // It comes back: then it slept, and waited since it was woken.
+    let back = |at_us: i64| {
+        let trace = left(woken(seen())).at(at_us).run(VIC);
+        ends(trace.after(100).block(VIC, Task::IDLE))
+    };
+    check(back(5_500), "held");
+    check(back(9_000), "broken");
+}
+
+#[test]
+fn who_was_moved_from_a_cpu_that_it_seemed_to_have_waits_since_nobody_knows_when() {
+    let trace = SyntheticTrace::new().at(0).cpu(1).run(WAKER);
+    let trace = trace
+        .cpu(0)
+        .at(1_000)
+        .run(VIC)
+        .cpu(1)
+        .at(5_000)
+        .waking(VIC, 0);
+    let trace = trace.at(9_000).migrate_from(VIC, 0, 1).at(12_000);
+    let trace = trace.block(WAKER, VIC).at(13_000).block(VIC, Task::IDLE);
+    let answers = Answers::of(&trace.clone().build()).expect("all reports answer");
+    assert!(answers.waits.is_empty(), "{:?}", answers.waits);
+    check(trace, "inconclusive");
+}
+
+#[test]
+fn a_cpu_does_not_idle_behind_who_came_there_before_events_of_another_one_were_lost() {
+    let trace = begun().cpu(0).at(2_000).block(VIC, Task::IDLE);
+    let trace = trace
+        .cpu(1)
+        .at(5_000)
+        .waking(HOG, 0)
+        .after(1)
+        .wakeup(HOG, 0);
+    let trace = trace.lost(6_000, 9_000).at(7_000).waking(HOG, 0);
+    let trace = trace.cpu(0).at(20_000).block(HOG, Task::IDLE);
+    let answers = Answers::of(&trace.build()).expect("all reports answer");
+    let cpu = answers.cpus[&0];
+    assert!(cpu.idle_ns <= 3 * MS + 1_000, "{cpu:?}");
+}
+
+#[test]
 fn of_several_wakings_on_its_cpu_the_last_begins_the_wait() {
     // Only first events are recorded. After the first it went on; after the second it had left.
     let trace = SyntheticTrace::new().cpus(2).at(0).cpu(1).run(WAKER);

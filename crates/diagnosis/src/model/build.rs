@@ -312,6 +312,7 @@ impl Builder {
                 self.candidate(cpu, end_ns, TaskIndex(place), End::Waiting);
             } else {
                 self.work_goes_on(end_ns, TaskIndex(place));
+                self.may_wait_still(end_ns, TaskIndex(place));
             }
         }
         for state in &mut self.cpus {

@@ -197,6 +197,21 @@ impl Builder {
         self.candidate(cpu, end_ns, task, End::Open);
     }
 
+    /// The trace ends behind a wake-up of a task that left its CPU then and was not seen since: it
+    /// waits, or had gone on and sleeps.
+    pub(super) fn may_wait_still(&mut self, end_ns: i64, task: TaskIndex) {
+        let state = &self.tasks.states[task.0 as usize];
+        let wanted = self.tasks.version(state.version);
+        let wanted = wanted.is_some_and(|version| version.wanted);
+        if let Some(node) = self.arena.get(state.pending)
+            && wanted
+            && state.run == Run::Blocked
+            && self.candidates.may_be_late(end_ns - node.origin_ns)
+        {
+            self.basis.doubted += 1;
+        }
+    }
+
     /// Offers an activation of a task that is asked for.
     pub(super) fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
         let state = &self.tasks.states[task.0 as usize];

@@ -1,4 +1,5 @@
-//! The pass over the events: what else shows which task has a CPU, and that it runs code of its own.
+//! The pass over the events: what shows of the task on a CPU that it runs code of its own, or what
+//! it is.
 
 use event::evidence::Role;
 use kernel_state::bind::Call;

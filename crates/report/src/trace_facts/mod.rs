@@ -5,8 +5,8 @@ mod text;
 
 use event::{ClassId, Cpu, Instant, Result, TimeRange};
 use kernel_state::Unrecorded;
-use kernel_state::bind::{Binding, Known};
-use trace::{Damage, Disorder, Item, LossCause, PartInfo, Trace};
+use kernel_state::bind::Binding;
+use trace::{Damage, Disorder, Item, LossCause, Lost, PartInfo, Trace};
 
 pub use json::trace_facts_json;
 pub use text::trace_facts_text;
@@ -67,6 +67,18 @@ pub struct Losses {
     pub uncounted_places: u64,
 }
 
+impl Losses {
+    fn add(&mut self, lost: &Lost) {
+        match (lost.count, lost.cause) {
+            (Some(count), LossCause::Discarded | LossCause::Unknown) => {
+                self.discarded += count;
+                self.places += 1;
+            }
+            _ => self.uncounted_places += 1,
+        }
+    }
+}
+
 impl TraceFacts {
     /// Walks over `range` of a trace, of all CPUs or of those in `cpus`. Now and then `look` is
     /// told where the walk has come to, and after how many events.
@@ -94,11 +106,7 @@ impl TraceFacts {
                 if seen.is_multiple_of(LOOK_EVENTS) {
                     look(event.time(), seen);
                 }
-                if let Some(Known::Sched(sched)) = binding.get(event.class()).map(|b| b.known) {
-                    sched.cpus_named(event).for_each(|cpu| {
-                        unrecorded.is_news(cpu);
-                    });
-                }
+                unrecorded.look(&binding, event);
             }
             match item {
                 Item::Event(event) if wanted(event.cpu()) => {
@@ -112,13 +120,7 @@ impl TraceFacts {
                         *last = event.time().max(*last);
                     }
                 }
-                Item::Lost(lost) if wanted(lost.cpu) => match (lost.count, lost.cause) {
-                    (Some(count), LossCause::Discarded | LossCause::Unknown) => {
-                        losses.discarded += count;
-                        losses.places += 1;
-                    }
-                    _ => losses.uncounted_places += 1,
-                },
+                Item::Lost(lost) if wanted(lost.cpu) => losses.add(lost),
                 Item::Damage(damage) => {
                     damage_count += 1;
                     if damages.len() < DAMAGES_MAX {

@@ -413,7 +413,8 @@ impl<'a> Checker<'a> {
     /// Threads that were woken and were never scheduled in.
     fn wake_ups_end(&mut self, kernel: &Kernel) {
         for (id, process) in kernel.processes() {
-            let Some(begin_ns) = process.woken_ns else {
+            let may_wait_ns = kernel.may_wait_since(id);
+            let Some(begin_ns) = process.woken_ns.or(may_wait_ns) else {
                 continue;
             };
             let task = kernel.named(process);
@@ -422,11 +423,10 @@ impl<'a> Checker<'a> {
                 let is_it = |subject: &Subject| {
                     is_wake_up_of(subject, &task) || is_response_of(subject, &task)
                 };
-                let is_doubted = |cpu: u32| kernel.is_doubted(cpu);
-                let doubtful = process
-                    .arrived
-                    .is_some_and(|arrival| is_doubted(arrival.cpu));
-                self.still_open(is_it, begin_ns, process.doubtful || doubtful);
+                let mut at = process.arrived.iter();
+                let is_sure = process.woken_ns.is_some() && !process.doubtful;
+                let doubtful = !is_sure || at.any(|at| kernel.is_doubted(at.cpu));
+                self.still_open(is_it, begin_ns, doubtful);
             }
         }
     }
