@@ -64,6 +64,8 @@ const CPUS_MAX: u32 = 8192;
 struct CpuState {
     /// An event spoke of it.
     seen: bool,
+    /// Its first event, once it had one.
+    begun_ns: Option<i64>,
     /// The task on it, none while it idles or nothing is known.
     current: Option<ProcId>,
     /// The interrupt handler that runs: its number and when it began.

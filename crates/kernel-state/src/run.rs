@@ -143,10 +143,19 @@ impl Kernel {
     #[cold]
     fn begin_first_run<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
         let now_ns = self.now_ns;
-        let run = &mut self.cpus[cpu as usize].run;
-        run.belief = Belief::UntilFirstSwitch;
-        run.begin_ns = now_ns;
+        let state = &mut self.cpus[cpu as usize];
+        state.begun_ns = Some(now_ns);
+        state.run.belief = Belief::UntilFirstSwitch;
+        state.run.begin_ns = now_ns;
         self.tell_unseen(cpu, now_ns, sink);
+    }
+
+    /// Whether the events of a CPU have not begun, or began behind `since_ns`: what it did unseen
+    /// may bear on what went on since.
+    pub(super) fn has_begun_since(&self, since_ns: i64) -> bool {
+        let all = 0..(self.cpus_of_trace as usize).max(self.cpus.len());
+        let mut begun = all.map(|cpu| self.cpus.get(cpu).and_then(|state| state.begun_ns));
+        begun.any(|begun_ns| begun_ns.is_none_or(|begun_ns| begun_ns > since_ns))
     }
 
     /// Tells what a CPU did before its first event.

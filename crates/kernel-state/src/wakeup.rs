@@ -191,6 +191,10 @@ impl Kernel {
         };
         task.woken_ns = task.woken_ns.or(Some(pending.at_ns));
         task.waker = task.waker.or(pending.waker);
+        // It may have gone on then, and have been woken once more by a CPU whose events begin later.
+        if self.has_begun_since(pending.at_ns) {
+            self.processes.get_mut(id).doubtful = true;
+        }
         true
     }
 
@@ -204,6 +208,7 @@ impl Kernel {
     /// A task that seemed to sleep when it was woken leaves a CPU. It comes on none before the
     /// second event of its wake-up: where that was not seen yet, it had the CPU all the time.
     pub(super) fn woken_on_cpu(&mut self, id: ProcId) -> Option<Pending> {
+        let has_wakeup = self.families.wakeup;
         let process = self.processes.get(id);
         let at_ns = process
             .woken_ns
@@ -212,7 +217,11 @@ impl Kernel {
             return None;
         }
         let process = self.processes.get_mut(id);
-        process.woken_ns = None;
+        match has_wakeup {
+            true => process.woken_ns = None,
+            // It may have gone on, or wait from now on: that wake-up is not over yet.
+            false => process.doubtful = true,
+        }
         Some(Pending {
             at_ns,
             by: Waker::Unknown,

@@ -87,6 +87,53 @@ fn a_task_that_was_woken_as_it_left_its_cpu_and_is_not_seen_again_may_wait() {
 }
 
 #[test]
+fn whom_a_cpu_may_have_woken_whose_events_begin_later_waits_since_nobody_knows_when() {
+    // Only first events of wake-ups are recorded. The first found it on its CPU, and it came back
+    // behind a sleep.
+    let slept = |trace: SyntheticTrace| {
+        let trace = trace
+            .cpu(0)
+            .at(1_000)
+            .run(VIC)
+            .cpu(1)
+            .at(5_000)
+            .waking(VIC, 0);
+        let trace = trace
+            .cpu(0)
+            .at(15_000)
+            .block(VIC, Task::IDLE)
+            .at(15_100)
+            .run(VIC);
+        trace.after(100).block(VIC, Task::IDLE)
+    };
+    let begun = || SyntheticTrace::new().cpus(3).at(0).cpu(1).run(WAKER);
+    let third = |trace: SyntheticTrace, us: i64| trace.cpu(2).at(us).timer_irq().timer_irq_end();
+    check(slept(third(begun(), 10)), "broken");
+    check(third(slept(begun()), 16_000), "inconclusive");
+    check(slept(begun()), "inconclusive");
+}
+
+#[test]
+fn who_waits_still_for_a_cpu_whose_events_begin_later_may_have_run() {
+    let trace = SyntheticTrace::new().at(0).cpu(0).run(WAKER).at(1_000);
+    let trace = trace.waking(VIC, 1).after(1).wakeup(VIC, 1);
+    let trace = trace
+        .cpu(1)
+        .at(6_000)
+        .run(HOG)
+        .at(16_000)
+        .block(HOG, Task::IDLE);
+    check(trace.clone(), "inconclusive");
+    let diagnosis = crate::agree::diagnosis(&trace.build(), None).expect("a diagnosis");
+    let of_vic = diagnosis.groups.iter().filter(|group| {
+        let first = &diagnosis.activations[group.members[0]];
+        first.task.tid.0 == VIC.tid
+    });
+    let conclusive: Vec<_> = of_vic.map(|group| group.verdict.conclusive).collect();
+    assert_eq!(conclusive, [false], "{diagnosis:?}");
+}
+
+#[test]
 fn who_was_moved_from_a_cpu_that_it_seemed_to_have_waits_since_nobody_knows_when() {
     let trace = SyntheticTrace::new().at(0).cpu(1).run(WAKER);
     let trace = trace

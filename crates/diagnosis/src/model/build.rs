@@ -305,6 +305,7 @@ impl Builder {
         let end_ns = self.end_ns.unwrap_or(self.last_ns);
         kernel.finish(end_ns, &mut self);
         self.miss_streams(kernel.unrecorded());
+        self.doubt_waits(kernel);
         for place in 0..self.tasks.states.len() as u32 {
             let state = &self.tasks.states[place as usize];
             if state.run == Run::Woken && !state.work.inside {

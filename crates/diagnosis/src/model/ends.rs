@@ -13,8 +13,8 @@ use crate::finding::SleepsInside;
 use crate::query::Until;
 use event::evidence::{Asleep, StopKind, Stopped};
 use event::{Cpu, Instant};
-use kernel_state::Pause;
 use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
+use kernel_state::{Kernel, Pause, ProcId};
 
 /// A task's present activation, as far as its chain does not say it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -195,6 +195,18 @@ impl Builder {
             self.tasks.state(task).work.own_ns += ran_ns;
         }
         self.candidate(cpu, end_ns, task, End::Open);
+    }
+
+    /// The trace ends: tasks that wait may have run where nothing was recorded.
+    pub(super) fn doubt_waits(&mut self, kernel: &Kernel) {
+        let known = kernel.processes();
+        let is_it = |id: ProcId, tid: i32| kernel.find(tid) == Some(id);
+        let waits = known.filter(|(id, process)| process.doubtful && is_it(*id, process.tid));
+        for (id, _) in waits {
+            let task = self.tasks.of_process(kernel, id, 0);
+            let state = self.tasks.state(task);
+            state.work.doubtful |= state.run == Run::Woken;
+        }
     }
 
     /// The trace ends behind a wake-up of a task that left its CPU then and was not seen since: it
