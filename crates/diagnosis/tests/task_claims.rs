@@ -157,3 +157,23 @@ fn a_program_called_as_the_stop_class_is_known_by_its_user_code_or_its_parent() 
     let hidden = |t: SyntheticTrace| faults(t.fork(kthreadd, stop));
     assert_eq!(behind_migration(stop, hidden), kernels);
 }
+
+#[test]
+fn a_thread_that_got_the_id_of_one_that_ended_has_its_own_waits() {
+    let old = Task::rt(102, "hog", 60);
+    let child = Task::rt(102, "npt", 80);
+    let trace = SyntheticTrace::new().at(10).run(FAIR).at(100).wake(old);
+    // What became of that one is lost.
+    let trace = trace.lost(500, 1_000).at(1_100).wake(OTHER);
+    let trace = trace.at(2_000).fork(OTHER, child).after(1);
+    let trace = trace.wakeup_new(child, 0).at(2_010).block(OTHER, child);
+    let trace = trace.at(2_020).block(child, Task::IDLE);
+    let query = Query {
+        tasks: TaskFilter::from(event::Tid(child.tid)),
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace.build(), &query).expect("it can be diagnosed");
+    let waits = diagnosis.activations.iter();
+    let waits: Vec<i64> = waits.map(|late| late.latency().as_ns() / 1_000).collect();
+    assert_eq!(waits, [9], "{diagnosis:?}");
+}

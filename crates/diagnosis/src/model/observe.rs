@@ -127,6 +127,10 @@ impl Builder {
     /// A task may have run while it seemed to wait.
     #[cold]
     fn doubted(&mut self, kernel: &Kernel, process: ProcId) {
+        // Of one that ended, another one may have the id by now.
+        if kernel.find(kernel.process(process).tid) != Some(process) {
+            return;
+        }
         let task = self.tasks.of_process(kernel, process, 0);
         // What a loss made doubtful is graded so.
         if kernel.is_known_since(self.tasks.state(task).woken_ns) {
