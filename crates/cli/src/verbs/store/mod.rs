@@ -110,9 +110,14 @@ fn moment(word: TimeWord, store: &Store, utc: bool) -> Result<i64> {
             date: Some(date),
             seconds,
             ns,
+            ahead_s,
         }) => {
-            let calendar = Calendar { utc, dated: false };
-            let second_ns = calendar.wall_ns(date, seconds);
+            let calendar = Calendar {
+                utc: utc || ahead_s.is_some(),
+                dated: false,
+            };
+            let ahead_ns = i64::from(ahead_s.unwrap_or(0)) * 1_000_000_000;
+            let second_ns = calendar.wall_ns(date, seconds).saturating_sub(ahead_ns);
             Ok(second_ns.saturating_add(i64::from(ns)))
         }
         TimeWord::AfterStart(duration) => {
