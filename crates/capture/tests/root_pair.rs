@@ -166,7 +166,7 @@ fn on_one_cpu() {
 #[test]
 fn what_the_kernel_leaves_out_while_a_map_is_read_on_the_cpu_is_counted() {
     let _privileged = testkit::privileged();
-    const CALLS: u64 = 20_000;
+    const CALLS: u64 = 50_000;
     let name = "syscall_entry_getpriority";
     let question = question(name, "syscall_exit_getpriority", "$tid");
     let running = Running::start(&question, config());
@@ -174,12 +174,11 @@ fn what_the_kernel_leaves_out_while_a_map_is_read_on_the_cpu_is_counted() {
         on_one_cpu();
         for _ in 0..CALLS {
             let _ = rustix::process::getpriority_process(None);
-            std::thread::yield_now();
         }
     });
     let reading = std::thread::spawn(move || {
         on_one_cpu();
-        // Each look reads maps; the other thread runs in between and in the middle.
+        // Each look reads maps; the other thread runs in the middle of them, too.
         while !calling.is_finished() {
             running.watch.keys().expect("keys");
         }
