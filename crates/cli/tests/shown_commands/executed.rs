@@ -17,6 +17,7 @@ const PARSED_ONLY: &[(&str, &str)] = &[
     ("--live", "follows a recording that goes on"),
     ("./lttng-cputop-mi", "is another program"),
     ("parquet", "an optional feature of the build"),
+    ("--after-begin", "wants the store of a monitor"),
     ("hosts", "wants packets that two hosts saw"),
 ];
 
