@@ -178,7 +178,7 @@ const OTHER: Task = Task::fair(41, "ld");
 /// Waits behind the hog, every fifth or in all of them, beside a CPU that `load` has for so many
 /// of ten milliseconds.
 fn beside(load: Task, of_ten: i64, is_worse: bool) -> (Diagnosis, Load) {
-    let is_late = |place: usize| is_worse || place % 5 == 0;
+    let is_late = |place: usize| is_worse || place.is_multiple_of(5);
     let mut trace = wake_ups(&delays(3_000, is_late))
         .at(0)
         .cpu(1)

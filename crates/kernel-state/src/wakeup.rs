@@ -191,7 +191,7 @@ impl Kernel {
         };
         task.woken_ns = task.woken_ns.or(Some(pending.at_ns));
         task.waker = task.waker.or(pending.waker);
-        // It may have gone on then, and have been woken once more by a CPU whose events begin later.
+        // It may have gone on then, and have been woken again by a CPU whose events begin later.
         if self.has_begun_since(pending.at_ns) {
             self.processes.get_mut(id).doubtful = true;
         }
