@@ -1,14 +1,9 @@
 //! Reads what a watch saw of the cycles of a task that a timer of its own wakes.
 
 use event::evidence::TaskRef;
-use event::{Instant, TimeRange};
+use event::{Instant, TimeRange, are_steady};
 
 use crate::raw;
-
-/// Fewer times between two releases tell nothing of how steady they are.
-const GAPS_MIN: usize = 4;
-/// How far one may lie from a multiple of the usual one, as a part of that.
-const GAP_PART: u64 = 8;
 
 /// A task that its timer wakes steadily was woken by others in between: where it slept inside of
 /// its work then, that took longer than any of its activations.
@@ -27,11 +22,15 @@ pub struct SleepsInside {
 }
 
 /// What was found of a task; none where its timer's releases are not steady: then these are no
-/// cycles. The rule is that of recordings (`kernel-state`).
+/// cycles, as in a recording.
 pub fn decode_cycles(bytes: &[u8]) -> Option<SleepsInside> {
     let found: raw::Cycles = raw::read(bytes)?;
     let known = raw::GAPS_MAX.min(found.gaps_length as usize);
-    if found.sleeps == 0 || !are_steady(&found.gaps_us[..known]) {
+    let gaps_us: Vec<i64> = found.gaps_us[..known]
+        .iter()
+        .map(|gap| i64::from(*gap))
+        .collect();
+    if found.sleeps == 0 || !are_steady(&gaps_us) {
         return None;
     }
     let instant = |ns: u64| Instant::from_ns(ns as i64);
@@ -45,22 +44,6 @@ pub fn decode_cycles(bytes: &[u8]) -> Option<SleepsInside> {
             end: instant(found.worst_end_ns),
         },
     })
-}
-
-/// Whether three quarters of the times between releases are multiples of the usual one, nearly.
-fn are_steady(gaps_us: &[u32]) -> bool {
-    if gaps_us.len() < GAPS_MIN {
-        return false;
-    }
-    let mut sorted = gaps_us.to_vec();
-    sorted.sort_unstable();
-    let usual_us = u64::from(sorted[sorted.len() / 2]).max(1);
-    let is_near = |gap_us: &&u32| {
-        let gap_us = u64::from(**gap_us);
-        let turns = (gap_us + usual_us / 2) / usual_us;
-        turns > 0 && gap_us.abs_diff(turns * usual_us) <= usual_us / GAP_PART
-    };
-    gaps_us.iter().filter(is_near).count() * 4 >= gaps_us.len() * 3
 }
 
 #[cfg(test)]

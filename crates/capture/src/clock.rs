@@ -1,6 +1,6 @@
 //! The two clocks of a trace: CLOCK_MONOTONIC, and its distance to the wall clock.
 
-use event::Instant;
+use event::{Instant, civil_date};
 use rustix::time::{ClockId, clock_gettime};
 
 fn read_ns(clock: ClockId) -> i64 {
@@ -36,19 +36,11 @@ pub(crate) fn boot() -> Instant {
     Instant::from_ns(read_ns(ClockId::Monotonic) - read_ns(ClockId::Boottime))
 }
 
-/// `YYYYMMDDThhmmssZ`, in UTC (the days by Howard Hinnant's `civil_from_days`).
+/// `YYYYMMDDThhmmssZ`, in UTC.
 pub(crate) fn stamp(wall_ns: i64) -> String {
     let seconds = wall_ns.div_euclid(1_000_000_000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = civil_date(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }

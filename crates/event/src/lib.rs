@@ -6,6 +6,7 @@
 //! - An [`Instant`] has no meaning without its clock; two of the same clock make a [`Duration`].
 //!   Mixing them, or their units, must not type-check.
 
+mod civil;
 mod code;
 mod error;
 pub mod evidence;
@@ -18,11 +19,13 @@ mod name_pattern;
 mod plain;
 mod record;
 mod schema;
+mod steady;
 mod task_pattern;
 mod time;
 mod value;
 pub mod vectors;
 
+pub use civil::civil_date;
 pub use code::is_function_field;
 pub use error::{Error, ErrorKind, Result};
 pub use group::{GroupId, GroupName};
@@ -35,6 +38,7 @@ pub use schema::{
     Base, ClassId, EventClass, Field, FieldId, FieldType, Integer, IntegerMapping, Length, Scope,
     WideEncoding,
 };
+pub use steady::are_steady;
 pub use task_pattern::{FORMS as TASK_FORMS, NamedTask, TaskPattern};
 pub use time::{Clock, Duration, Instant, TimeRange};
 pub use value::Value;

@@ -4,6 +4,7 @@
 //!
 //! A sleep with a time-out that others end is no such sleep: it waits for the next thing to do.
 
+use event::are_steady;
 use trace::EventView;
 
 use crate::bind::{Handler, Pause, WakeKind};
@@ -11,10 +12,6 @@ use crate::wakeup::Wakee;
 
 /// So many of the last times between two releases tell whether these are steady.
 const GAPS_MAX: usize = 64;
-/// Fewer tell nothing.
-const GAPS_MIN: usize = 4;
-/// How far a time between two releases may lie from a multiple of the usual one, as a part of it.
-const GAP_PART: i64 = 8;
 
 /// What was found of the cycles of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -260,7 +257,7 @@ impl Cycles {
         }
         self.close(task);
         let cycle = self.of(task)?;
-        let is_found = cycle.found.sleeps > 0 && cycle.is_steady();
+        let is_found = cycle.found.sleeps > 0 && are_steady(&cycle.gaps_ns);
         is_found.then(|| cycle.found.clone())
     }
 
@@ -346,21 +343,5 @@ impl Cycle {
         self.others = 0;
         (self.armed, self.in_time, self.pending) = (None, None, None);
         (self.sleeps, self.inside) = (false, false);
-    }
-
-    /// Whether the times between its releases are multiples of the usual one, nearly, and mostly.
-    fn is_steady(&self) -> bool {
-        if self.gaps_ns.len() < GAPS_MIN {
-            return false;
-        }
-        let mut sorted = self.gaps_ns.clone();
-        sorted.sort_unstable();
-        let usual_ns = sorted[sorted.len() / 2].max(1);
-        let is_near = |gap_ns: &&i64| {
-            let turns = (**gap_ns + usual_ns / 2) / usual_ns;
-            turns > 0 && (**gap_ns - turns * usual_ns).abs() <= usual_ns / GAP_PART
-        };
-        let near = self.gaps_ns.iter().filter(is_near).count();
-        near * 4 >= self.gaps_ns.len() * 3
     }
 }

@@ -1,34 +1,22 @@
 //! Moments of the wall clock as text, in UTC.
 
+use event::civil_date;
+
 const DAY_S: i64 = 86_400;
 
 /// As in `2026-11-23T03:04:36Z`, to the second.
 pub fn wall_text(ns: i64) -> String {
     let seconds = ns.div_euclid(1_000_000_000);
     let (days, rest) = (seconds.div_euclid(DAY_S), seconds.rem_euclid(DAY_S));
-    let (year, month, day) = civil(days);
+    let (year, month, day) = civil_date(days);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 /// The day of a moment, as in `2026-11-23`.
 pub fn day_text(ns: i64) -> String {
-    let (year, month, day) = civil(ns.div_euclid(1_000_000_000).div_euclid(DAY_S));
+    let (year, month, day) = civil_date(ns.div_euclid(1_000_000_000).div_euclid(DAY_S));
     format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// The date of a day after 1970-01-01, in years that begin in March.
-fn civil(days: i64) -> (i64, i64, i64) {
-    const ERA_DAYS: i64 = 146_097; // of 400 years
-    let days = days + 719_468; // since 0000-03-01
-    let (era, day) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    (year, month, date)
 }
 
 #[cfg(test)]

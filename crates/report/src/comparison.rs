@@ -19,11 +19,12 @@ pub fn comparison_text(comparison: &Comparison) -> String {
     }
     if comparison.causes.is_empty() {
         let (before, after) = comparison.recordings;
-        let none = match before + after {
-            2 => "Neither trace has".to_owned(),
-            all => format!("None of the {all} traces has"),
+        let _ = match (comparison.unknown, before + after) {
+            ((0, 0), 2) => writeln!(out, "Neither trace has a late activation."),
+            ((0, 0), all) => writeln!(out, "None of the {all} traces has a late activation."),
+            (_, 2) => writeln!(out, "No late activation is known of in either trace."),
+            (_, all) => writeln!(out, "No late activation is known of in the {all} traces."),
         };
-        let _ = writeln!(out, "{none} an activation that is known to be late.");
     }
     let _ = writeln!(out, "{}", basis(comparison));
     out

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field as ArrowField, Schema, TimeUnit};
 use ctf::writer::{StagedDir, write_error};
-use event::Result;
+use event::{Result, civil_date};
 use trace::{EventView, Lost, Trace};
 
 use self::column::{Cell, Column};
@@ -186,21 +186,9 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// The day since 1970 in the Gregorian calendar, by eras of 400 years that begin in March.
+/// A day since 1970 as a partition's value.
 fn date(day: i64) -> String {
-    let shifted = day + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    let (year, month, day) = civil_date(day);
     format!("{year:04}-{month:02}-{day:02}")
 }
 

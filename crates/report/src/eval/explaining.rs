@@ -96,24 +96,29 @@ mod tests {
     #[test]
     fn what_explaining_costs_breaks_no_budget_and_passes_none() {
         let hit = |cost_us: i64| json!({"hit": {"cost_ns": cost_us * 1_000}});
-        let check = |plain: &[i64], explained: &[i64], hit_us: i64, expect: &str| {
-            let plain = reading(plain.iter().copied());
-            let explained = reading(explained.iter().copied());
-            let (plains, explaineds) = ([plain], [explained]);
+        // Of each, most of the samples, of which a median is known, and the longest.
+        let samples = |(most, longest): (i64, i64)| {
+            let most = std::iter::repeat_n(most, 40);
+            reading(most.chain([longest]))
+        };
+        let check = |plain: (i64, i64), explained: (i64, i64), hit_us: i64, expect: &str| {
+            let (plains, explaineds) = ([samples(plain)], [samples(explained)]);
             let cost = Cost::of(&plains, &explaineds, &[hit(hit_us)]);
             let found = keeps(Duration::from_us(6), (plains.first(), &explaineds[0]), cost);
-            assert_eq!(found, expect, "{plains:?} {explaineds:?} {cost:?}");
+            assert_eq!(found, expect, "{plain:?} {explained:?} {cost:?}");
         };
-        check(&[1, 1, 1, 2], &[1, 1, 1, 5], 2, "pass");
+        check((1, 2), (1, 5), 2, "pass");
         // Over by less than the hit itself took.
-        check(&[1, 1, 1, 2], &[1, 1, 1, 7], 2, "inconclusive");
-        check(&[1, 1, 1, 2], &[1, 1, 1, 9], 2, "fail");
+        check((1, 2), (1, 7), 2, "inconclusive");
+        check((1, 2), (1, 9), 2, "fail");
         // The median is three longer: 8 would have been 5.
-        check(&[1, 1, 1, 2], &[4, 4, 4, 8], 0, "inconclusive");
-        check(&[1, 1, 1, 2], &[4, 4, 4, 10], 0, "fail");
+        check((1, 2), (4, 8), 0, "inconclusive");
+        check((1, 2), (4, 10), 0, "fail");
         // Without explaining there is no excuse.
-        check(&[1, 1, 1, 7], &[1, 1, 1, 2], 9, "fail");
-        check(&[1, 1, 1, 2], &[], 0, "inconclusive");
+        check((1, 7), (1, 2), 9, "fail");
+        let (plain, none) = (samples((1, 2)), reading([]));
+        let found = keeps(Duration::from_us(6), (Some(&plain), &none), Cost::default());
+        assert_eq!(found, "inconclusive");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use event::{Duration, Instant};
+use event::{Duration, Instant, civil_date};
 use trace::{PartInfo, StreamInfo};
 
 use super::TraceFacts;
@@ -228,31 +228,9 @@ fn utc(wall_offset_ns: i64, instant: Instant) -> String {
     let seconds = wall_ns.div_euclid(NS_PER_S.into()) as i64;
     let ns = wall_ns.rem_euclid(NS_PER_S.into());
     let (days, second) = (seconds.div_euclid(S_PER_DAY), seconds.rem_euclid(S_PER_DAY));
-    let (year, month, day) = date(days);
+    let (year, month, day) = civil_date(days);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{ns:09}")
-}
-
-/// The Gregorian date so many days after 1970-01-01. Years are counted from March, so that the day
-/// that some of them have more is their last.
-fn date(days: i64) -> (i64, i64, i64) {
-    const DAYS_TO_1970: i64 = 719_468; // from 0000-03-01
-    const DAYS_IN_400_YEARS: i64 = 146_097;
-    let days = days + DAYS_TO_1970;
-    let (eras, day) = (
-        days.div_euclid(DAYS_IN_400_YEARS),
-        days.rem_euclid(DAYS_IN_400_YEARS),
-    );
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    (400 * eras + year + later, month, day)
 }
 
 #[cfg(test)]
