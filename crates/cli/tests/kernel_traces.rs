@@ -166,8 +166,8 @@ fn of_a_trace_with_one_cpu_only_that_cpu_is_answered_for_and_no_other() {
         sentence.contains("hog (tid 20, rt 95) ran ahead of it"),
         "{sentence}"
     );
-    // Events name CPU 1, which has none: what was late there is unknown, and nobody says that it was
-    // free.
+    // Events name CPU 1, which has none: what was late there is unknown, and nobody says that it
+    // was free.
     assert_eq!(code, Some(3));
     assert!(
         !found["verdict"]["advice"].to_string().contains("CPU 1"),
