@@ -391,7 +391,11 @@ mod tests {
     fn a_process_runs_the_file_that_it_opened_whatever_lies_there_now() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("my sleep");
-        fs::copy("/bin/sleep", &path).expect("a copy");
+        // By another process: what this one has open for writing, children of other tests have,
+        // too, and nobody can run it meanwhile.
+        let mut copy = std::process::Command::new("cp");
+        let copied = copy.arg("/bin/sleep").arg(&path).status();
+        assert!(copied.is_ok_and(|status| status.success()));
         let mut command = std::process::Command::new(&path);
         let process = Process(command.arg("60").spawn().expect("it runs"));
         let pid = process.0.id();
