@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ctf::reader::{Step, StreamReader, TraceFiles};
-use ctf::writer::{ClockMeta, Outlet, StreamMeta, TraceMeta, TraceWriter, random_uuid};
-use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer};
+use ctf::writer::{Outlet, TraceMeta, TraceWriter};
+use event::{Cpu, Field, FieldType, Instant, Integer};
+use testkit::{event_class, one_stream_class};
 
 /// Takes packets by the bits of a number, and counts what it is told.
 #[derive(Debug, Default)]
@@ -36,26 +37,8 @@ impl Outlet for Room {
 }
 
 fn meta() -> TraceMeta {
-    let class = EventClass {
-        id: ClassId(0),
-        name: "robot:step".to_owned(),
-        stream: 0,
-        fields: [Field::payload(
-            "number",
-            FieldType::Integer(Integer::le(32, false)),
-        )]
-        .into(),
-    };
-    TraceMeta {
-        uuid: random_uuid().expect("random bytes"),
-        clocks: vec![ClockMeta::monotonic(1_000)],
-        streams: vec![StreamMeta {
-            name: "channel0".to_owned(),
-            classes: vec![class],
-            ..StreamMeta::default()
-        }],
-        ..TraceMeta::default()
-    }
+    let number = Field::payload("number", FieldType::Integer(Integer::le(32, false)));
+    one_stream_class(vec![event_class(0, "robot:step", vec![number])], 1_000)
 }
 
 /// Writes packets of 2, 3, 4 and 5 events, the third behind 7 that the producer lost. Gives the

@@ -16,6 +16,7 @@ pub mod json;
 pub mod kernel_threads;
 mod name;
 mod name_pattern;
+mod partition;
 mod plain;
 mod record;
 mod schema;
@@ -32,6 +33,7 @@ pub use group::{GroupId, GroupName};
 pub use ids::{Cpu, Prio, Tid};
 pub use name::Name;
 pub use name_pattern::{COMM_BYTES_MAX, Element, NamePattern};
+pub use partition::partition_value;
 pub use plain::plain_text;
 pub use record::Record;
 pub use schema::{

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use event::Result;
+use event::{Result, partition_value};
 use monitor::{Head, Range, Run, Store, day_text};
 
 use crate::late;
@@ -162,7 +162,7 @@ impl Pusher<'_> {
             return Ok(());
         };
         let (date, host, boot_id) = key;
-        let host = escaped(host);
+        let host = named(host);
         if known.is_none() && self.has_older(date, &host, boot_id, new.first_ns)? {
             self.pushed.left_out += new.count as u64;
             return Ok(());
@@ -184,7 +184,7 @@ impl Pusher<'_> {
             Ok(())
         })?;
         for file in part.finish()? {
-            let file_name = format!("{}-{}", escaped(boot_id), new.first_ns);
+            let file_name = format!("{}-{}", named(boot_id), new.first_ns);
             self.put(&file, date, &host, &file_name)?;
         }
         self.pushed.intervals += new.count as u64;
@@ -194,7 +194,7 @@ impl Pusher<'_> {
     /// Whether a file of this day and boot began with an interval that the store has no more.
     fn has_older(&mut self, date: &str, host: &str, boot_id: &str, first_ns: i64) -> Result<bool> {
         let folder = folder("interval", date, host);
-        let prefix = format!("{}-", escaped(boot_id));
+        let prefix = format!("{}-", named(boot_id));
         let begin_ns = |name: &str| {
             let number = name.strip_prefix(&prefix)?.strip_suffix(".parquet")?;
             number.parse::<i64>().ok()
@@ -206,7 +206,7 @@ impl Pusher<'_> {
 
     /// The watch's lines, a file for each day.
     fn late(&mut self, folder: &Path, host: &str) -> Result<()> {
-        let host = escaped(host);
+        let host = named(host);
         let days = late::by_day(folder)?;
         let is_there = |key: &str| days.keys().any(|day| key == format!("{LATE}{day}"));
         let parts = &mut self.state.of(&self.name).parts;
@@ -258,11 +258,7 @@ pub fn put_part(
     run: &Run,
     begin_ns: i64,
 ) -> Result<Vec<(&'static str, u64)>> {
-    let (date, host, boot_id) = (
-        day_text(begin_ns),
-        escaped(&run.host),
-        escaped(&run.boot_id),
-    );
+    let (date, host, boot_id) = (day_text(begin_ns), named(&run.host), named(&run.boot_id));
     let put = |file: PartFile| {
         let path = format!(
             "{}/{boot_id}-{begin_ns}.parquet",
@@ -281,20 +277,11 @@ fn group_key((date, host, boot_id): &(String, String, String)) -> String {
     format!("{date} {host} {boot_id}")
 }
 
-/// A partition's value: all but letters, digits, `_`, `-` and `.` as `%3A`, which readers undo. A
-/// machine without a name has one here.
-fn escaped(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        match byte {
-            b'_' | b'-' | b'.' => text.push(byte.into()),
-            byte if byte.is_ascii_alphanumeric() => text.push(byte.into()),
-            byte => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    match text.is_empty() {
-        true => "unknown".to_owned(),
-        false => text,
+/// The name of a machine or a boot as a part of a path; one without a name has one here.
+fn named(name: &str) -> String {
+    match partition_value(name) {
+        value if value.is_empty() => "unknown".to_owned(),
+        value => value,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Measuring threads whose CPUs something else has meanwhile: ordinary ones, for which nobody needs
 //! a privilege.
 
+mod plans;
+
 use event::Duration;
-use host::clock::Clock;
 use host::task::Policy;
-use measure::cyclic::{Plan, Run, Sleep, ThreadPlan};
+use measure::cyclic::{Plan, Run, ThreadPlan};
 
 const SAMPLES: u64 = 5;
 
@@ -14,19 +15,7 @@ fn plan() -> Plan {
         policy: Policy::Ordinary,
         interval: Duration::from_ms(1),
     };
-    Plan {
-        threads: vec![thread; 2],
-        clock: Clock::Monotonic,
-        samples: Some(SAMPLES),
-        break_over: None,
-        bucket: Duration::from_us(1),
-        buckets: 1000,
-        aligned: None,
-        sleep: Sleep::Until,
-        kept: 0,
-        mark: None,
-        phases: None,
-    }
+    plans::plan(vec![thread; 2], SAMPLES)
 }
 
 fn samples(run: &Run) -> Vec<u64> {

@@ -1,9 +1,11 @@
 //! Real threads on this machine. Needs real-time priorities.
 
+mod plans;
+
 use event::{Cpu, Duration, Error};
 use host::clock::Clock;
 use host::task::Policy;
-use measure::cyclic::{Plan, Run, Sleep, ThreadPlan};
+use measure::cyclic::{Plan, Run, ThreadPlan};
 
 fn thread(cpu: u32, policy: Policy, interval: Duration) -> ThreadPlan {
     ThreadPlan {
@@ -14,19 +16,7 @@ fn thread(cpu: u32, policy: Policy, interval: Duration) -> ThreadPlan {
 }
 
 fn plan(threads: Vec<ThreadPlan>) -> Plan {
-    Plan {
-        threads,
-        clock: Clock::Monotonic,
-        samples: Some(100),
-        break_over: None,
-        bucket: Duration::from_us(1),
-        buckets: 1000,
-        aligned: None,
-        sleep: Sleep::Until,
-        kept: 0,
-        mark: None,
-        phases: None,
-    }
+    plans::plan(threads, 100)
 }
 
 fn until_over(run: &Run) {

@@ -22,7 +22,7 @@ const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
 /// Claims of which the recordings of `make test-all` hold a counter-example that is known; the
 /// fewer ones of `make test` hold none. Each is a defect that is open (docs/one-truth.md); a claim
 /// that comes to hold fails until it is taken out of here.
-const NOT_YET: &[(&str, &[&str])] = &[];
+const NOT_YET: &[&str] = &[];
 
 /// Claims something of recordings with this fault; `name` is the test's.
 ///
@@ -31,11 +31,7 @@ const NOT_YET: &[(&str, &[&str])] = &[];
 /// to.
 pub fn holds(name: &str, fault: Fault, claim: fn(&Recording) -> Claim) {
     let asked_for_more = std::env::var_os(RECORDINGS_VARIABLE).is_some();
-    let (under, of) = name.split_once("::").unwrap_or(("", name));
-    let is_known = NOT_YET
-        .iter()
-        .any(|(fault, claims)| *fault == under && claims.contains(&of));
-    let is_open = is_known && testkit::is_all() && !asked_for_more;
+    let is_open = NOT_YET.contains(&name) && testkit::is_all() && !asked_for_more;
     let asked = std::env::var(RECORDINGS_VARIABLE).ok();
     let asked: Option<u32> = asked.and_then(|text| text.parse().ok());
     let (cases, max_shrink_iters) = match fault {

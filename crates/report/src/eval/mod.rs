@@ -44,8 +44,8 @@ const PERCENTILES: [(f64, &str); 5] = [
     (0.9999, "p99.99"),
 ];
 
-/// What an evaluation found.
-#[derive(Clone, Debug)]
+/// What an evaluation found; by default that nothing was measured.
+#[derive(Clone, Debug, Default)]
 pub struct Evaluation<'a> {
     /// When it began, as text.
     pub began: &'a str,
@@ -444,21 +444,11 @@ mod tests {
         };
         let check = |samples: &[i64], budget_us: Option<i64>, loads: &[Proof], expect: &str| {
             let found = verdict(&Evaluation {
-                began: "",
-                made_by: ("", &[]),
-                annotation: None,
-                machine: Value::Null,
                 loads,
                 readings: &[reading(samples.iter().copied())],
-                workload: None,
-                plain: &[],
-                plain_for: Duration::ZERO,
-                series: &[],
-                elapsed: Duration::ZERO,
-                late: None,
-                hw: None,
                 budget: budget_us.map(Duration::from_us),
                 complete: true,
+                ..Evaluation::default()
             });
             assert_eq!(found, expect, "{samples:?} {budget_us:?} {loads:?}");
         };

@@ -169,16 +169,7 @@ impl<'a> Frame<'a> {
             annotation: typed.annotation.as_deref(),
             machine: self.machine(),
             loads,
-            readings: &[],
-            workload: None,
-            plain: &[],
-            plain_for: Duration::ZERO,
-            series: &[],
-            elapsed: Duration::ZERO,
-            late: None,
-            hw: None,
-            budget: None,
-            complete: true,
+            ..Evaluation::default()
         }
     }
 }

@@ -6,14 +6,17 @@ mod causes;
 mod command;
 mod config;
 mod exec;
+mod explained;
 mod heard;
 mod hits_page;
+mod json;
 mod keep;
 mod log;
 mod observer;
 mod pinned;
 mod scope;
 pub(super) mod targets;
+mod threads;
 
 use std::ffi::OsString;
 
@@ -34,8 +37,9 @@ pub(super) use config::may_snapshot;
 pub use config::session;
 pub(super) use exec::Running;
 pub(super) use heard::Ears;
+pub use json::hit_value;
+pub use observer::Observer;
 pub(super) use observer::{LAST_WORDS, whom_text};
-pub use observer::{Observer, hit_value};
 pub(super) use targets::{meant, whom};
 
 /// Runs the verb.

@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use bpf_host::ProgramCost;
-use capture::watch::{CallReport, Called, HitReport, Snapshot, Status, WatchObserver};
-use diagnosis::{Diagnosis, Query, diagnose, quoted};
+use capture::watch::{CallReport, Called, HitReport, Status, WatchObserver};
+use diagnosis::{Diagnosis, quoted};
 use event::evidence::LateOne;
-use event::{Duration, Error, ErrorKind, Result, TaskPattern};
-use report::{TextStyle, diagnosis_json, hit_json, hit_text};
+use event::{Duration, Result, TaskPattern};
+use report::{TextStyle, hit_text};
 use serde_json::{Value, json};
 use trace::Trace;
 
@@ -18,8 +17,10 @@ use super::book::Book;
 use super::called::{call_json, called_text, held_back_json, nothing_late_text, when_called};
 use super::command::Command;
 use super::exec::Running;
+use super::explained::diagnosis;
 use super::heard::Ears;
 use super::hits_page::HitsView;
+use super::json::{cost_json, hit_line, snapshot_json};
 use super::pinned;
 use super::scope::{Scope, asked, slept_json, slept_text};
 use super::targets::{Matched, Whom};
@@ -276,41 +277,6 @@ impl Observer {
     }
 }
 
-/// A hit with its explanation, as `--json` shows it.
-pub fn hit_value(report: &HitReport) -> Value {
-    hit_line(report, diagnosis(report).as_ref().ok())
-}
-
-fn diagnosis(report: &HitReport) -> Result<Diagnosis> {
-    match &report.snapshot {
-        Some(snapshot) => explain(report, snapshot),
-        None => Err(no_snapshot(report)),
-    }
-}
-
-fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
-    let mut line = json!({ "type": "hit", "hit": hit_json(&report.hit) });
-    if report.replaces {
-        line["replaces"] = report.hit.id.into();
-    }
-    if let Some(tid) = report.seen_as {
-        line["tid_here"] = tid.0.into();
-    }
-    if let Some(called) = &report.called {
-        line["trigger"] = call_json(called);
-    }
-    if let Some(snapshot) = &report.snapshot {
-        line["snapshot"] = snapshot_json(snapshot);
-    }
-    if let Some(failure) = &report.failure {
-        line["snapshot_error"] = failure.to_string().into();
-    }
-    if let Some(diagnosis) = diagnosis {
-        line["diagnosis"] = diagnosis_json(diagnosis);
-    }
-    line
-}
-
 impl WatchObserver for Observer {
     fn armed(&mut self) -> Result<()> {
         eprintln!("{}", self.beginning);
@@ -499,88 +465,6 @@ impl Observer {
         };
         diagnose_verb::text(diagnosis, &telling, self.paint)
     }
-}
-
-/// The diagnosis of this hit from its snapshot, as `rtscope diagnose` says it later.
-fn explain(report: &HitReport, snapshot: &Snapshot) -> Result<Diagnosis> {
-    let trace = Trace::open(&snapshot.path)?;
-    let mut diagnosis = diagnose(
-        &trace,
-        &Query {
-            worst: 0,
-            ..Query::default()
-        },
-    )?;
-    // Hits of one moment share a snapshot; this one is asked for.
-    let is_this = |id: Option<u64>| id == Some(report.hit.id);
-    let others = diagnosis.activations.len();
-    if others > 1 {
-        let range = event::TimeRange {
-            begin: report.hit.end - event::Duration::from_us(2),
-            end: report.hit.end + event::Duration::from_us(2),
-        };
-        let narrowed = diagnose(
-            &trace,
-            &Query {
-                worst: 0,
-                range,
-                ..Query::default()
-            },
-        )?;
-        let found = narrowed
-            .activations
-            .iter()
-            .any(|late| is_this(late.hit.as_ref().map(|h| h.id)));
-        if found {
-            diagnosis = narrowed;
-        }
-    }
-    Ok(diagnosis)
-}
-
-fn no_snapshot(report: &HitReport) -> Error {
-    match &report.failure {
-        Some(failure) => Error::new(failure.kind(), failure.what())
-            .found(failure.value_found().unwrap_or("no snapshot"))
-            .fix(
-                failure
-                    .fixed_by()
-                    .unwrap_or("the watch goes on; the next hit has one"),
-            ),
-        None => Error::new(
-            ErrorKind::NotFound,
-            "this hit has no snapshot to explain it from",
-        )
-        .fix("leave --no-snapshot away"),
-    }
-}
-
-fn snapshot_json(snapshot: &Snapshot) -> Value {
-    let timing = &snapshot.timing;
-    json!({
-        "path": snapshot.path.display().to_string(),
-        "events": snapshot.summary.events(),
-        "discarded": snapshot.summary.discarded(),
-        "stopped_by_kernel": timing.stopped_by_kernel,
-        "stopped_after_ns": timing.stopped_after.as_ns(),
-        "running_after_ns": timing.running_after.as_ns(),
-        "on_disk_after_ns": timing.on_disk_after.as_ns(),
-    })
-}
-
-/// Our own cost, the kernel's part program by program.
-fn cost_json(status: &Status) -> Value {
-    let program = |program: &ProgramCost| {
-        let (name, calls, run_ns) = (&program.program, program.calls, program.run_ns);
-        json!({ "program": name, "calls": calls, "run_ns": run_ns })
-    };
-    json!({
-        "share": status.cost.share(),
-        "programs_ns": status.cost.programs.as_ns(),
-        "process_ns": status.cost.process.as_ns(),
-        "available_ns": status.cost.available.as_ns(),
-        "programs": status.programs.iter().map(program).collect::<Vec<_>>(),
-    })
 }
 
 /// As [`summary`], short enough for a terminal of 80 columns.

@@ -1,0 +1,22 @@
+//! What the tests measure.
+
+use event::Duration;
+use host::clock::Clock;
+use measure::cyclic::{Plan, Sleep, ThreadPlan};
+
+/// Threads that take so many samples each, and nothing besides.
+pub fn plan(threads: Vec<ThreadPlan>, samples: u64) -> Plan {
+    Plan {
+        threads,
+        clock: Clock::Monotonic,
+        samples: Some(samples),
+        break_over: None,
+        bucket: Duration::from_us(1),
+        buckets: 1000,
+        aligned: None,
+        sleep: Sleep::Until,
+        kept: 0,
+        mark: None,
+        phases: None,
+    }
+}
