@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ctf::writer::StagedDir;
+use serde::{Deserialize, Serialize};
 
 use crate::name;
 
@@ -31,8 +32,8 @@ pub enum End {
     Forgotten,
 }
 
-/// How far a delivery is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How far a delivery is; a session's status has it in these words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Whether the other side has answered on the present connection.
     pub is_connected: bool,
@@ -47,6 +48,7 @@ pub struct Figures {
     /// How many may.
     pub spool_bytes: u64,
     /// Events that found no room there: they are losses in the trace.
+    #[serde(rename = "lost")]
     pub lost_events: u64,
 }
 

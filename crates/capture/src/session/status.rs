@@ -126,20 +126,9 @@ pub struct UserStatus {
 pub struct StreamStatus {
     /// Where to.
     pub to: String,
-    /// Whether it answers.
-    pub is_connected: bool,
-    /// Connections that broke.
-    pub cuts: u64,
-    /// Bytes of events that it has.
-    pub delivered_bytes: u64,
-    /// Bytes that wait for it, now and at most, and how many may.
-    pub waiting_bytes: u64,
-    /// The most that ever waited.
-    pub waiting_bytes_most: u64,
-    /// How many may wait.
-    pub spool_bytes: u64,
-    /// Events that found no room there: losses of the archives.
-    pub lost: u64,
+    /// How far it is.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// Why there is no connection.
     pub trouble: Option<String>,
     /// What it did not get in the end.
@@ -178,13 +167,7 @@ impl StreamStatus {
     fn new(to: &str, figures: Figures, trouble: Option<String>) -> StreamStatus {
         StreamStatus {
             to: to.to_owned(),
-            is_connected: figures.is_connected,
-            cuts: figures.cuts,
-            delivered_bytes: figures.delivered_bytes,
-            waiting_bytes: figures.waiting_bytes,
-            waiting_bytes_most: figures.waiting_bytes_most,
-            spool_bytes: figures.spool_bytes,
-            lost: figures.lost_events,
+            figures,
             trouble,
             rest: Vec::new(),
         }
