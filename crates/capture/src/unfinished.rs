@@ -49,6 +49,11 @@ impl Unfinished {
         holds_packets(&self.path)
     }
 
+    /// Whether another host gets it: what was delivered is no longer here.
+    pub fn is_streamed(&self) -> bool {
+        relay::is_spool(&self.path)
+    }
+
     /// What the trace was to be called.
     pub fn output(&self) -> PathBuf {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -64,7 +69,7 @@ impl Unfinished {
     /// system says.
     pub fn finish(&self, output: Option<&Path>) -> Result<PathBuf> {
         let output = output.map_or_else(|| self.output(), Path::to_owned);
-        if relay::is_spool(&self.path) {
+        if self.is_streamed() {
             // Another host has what came before.
             relay::cut_delivered(&self.path)?;
         }

@@ -48,11 +48,32 @@ pub fn recover(typed: &Recover) -> Result<Outcome> {
 
 /// Gives traces that killed recorders left the names that they were to have, or this one.
 fn finish(all: &[Unfinished], output: Option<&Path>) -> Result<Outcome> {
+    let text = finished(all, output)?;
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    Ok(Outcome::Fine)
+}
+
+/// The same; what is said of each.
+fn finished(all: &[Unfinished], output: Option<&Path>) -> Result<String> {
     let mut text = String::new();
     for unfinished in all {
+        let is_streamed = unfinished.is_streamed();
         let path = unfinished.finish(output)?;
+        let left = Unfinished {
+            path: path.clone(),
+            ..unfinished.clone()
+        };
         let (pid, path) = (unfinished.pid, path.display());
-        // Writing to a String cannot fail.
+        if is_streamed && !left.holds_events() {
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(
+                text,
+                "the other host has every event that process {pid} wrote until it was killed: none \
+                 is left here\n{path} has the tables beside them alone, and can be removed"
+            );
+            continue;
+        }
         let _ = writeln!(
             text,
             "what process {pid} wrote until it was killed: {path}\n\
@@ -60,9 +81,7 @@ fn finish(all: &[Unfinished], output: Option<&Path>) -> Result<Outcome> {
              next:  rtscope cat {path}"
         );
     }
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
-    Ok(Outcome::Fine)
+    Ok(text)
 }
 
 fn say(summary: &LookSummary) -> Result<Outcome> {
@@ -84,4 +103,44 @@ fn say(summary: &LookSummary) -> Result<Outcome> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
     Ok(Outcome::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn of_a_trace_that_another_host_has_it_is_said_whether_anything_is_left_here() {
+        let check = |is_streamed: bool, rest: &[u8], expect: &str| {
+            let folder = tempfile::tempdir().expect("a folder");
+            // The largest process id of Linux is 2^22.
+            let path = folder.path().join(".trace.partial-99999999");
+            fs::create_dir_all(path.join("kernel")).expect("a folder");
+            fs::write(path.join("kernel/metadata"), "text").expect("written");
+            let stream = path.join("kernel/channel0_0");
+            // What was delivered is a hole.
+            let file = File::create(&stream).expect("a file");
+            let size = 8192 + rest.len() as u64;
+            file.set_len(size).expect("a hole");
+            file.write_all_at(rest, 8192).expect("written");
+            if is_streamed {
+                fs::write(path.join(".spool"), "").expect("marked");
+            }
+            let left = Unfinished {
+                path,
+                pid: 99_999_999,
+                written_until: None,
+            };
+            let text = finished(&[left], None).expect("finished");
+            assert!(text.contains(expect), "{text}");
+            assert!(folder.path().join("trace/kernel/metadata").is_file());
+        };
+        check(true, b"packet", "until it was killed: ");
+        check(true, b"", "none is left here");
+        // Zeros that nobody delivered are for the reader to judge.
+        check(false, b"", "until it was killed: ");
+    }
 }
