@@ -12,8 +12,9 @@ use crate::{CpuStatistics, EventName, PageLayout, PagePipe, Tracefs, task_names}
 
 /// How the names of our instances begin.
 pub(crate) const NAME_PREFIX: &str = "rtscope-";
-/// How often a removal is tried, a few milliseconds apart: a closing reader may still hold a page.
-const REMOVE_TRIES: u32 = 20;
+/// How often a removal is tried, a few milliseconds apart: a closing reader may still hold a page,
+/// and others look into all instances, on a busy machine for long.
+const REMOVE_TRIES: u32 = 400;
 
 /// Numbers the instances of this process.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
@@ -267,7 +268,11 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     let _ = write_text(&path.join("events/enable"), "0", false);
     let mut tries = 0;
     loop {
-        match fs::remove_dir(path) {
+        // Who of us looks whether anybody records has a file of each instance open meanwhile.
+        let locked = task_names::lock(path);
+        let removed = fs::remove_dir(path);
+        drop(locked);
+        match removed {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) if tries == REMOVE_TRIES => {

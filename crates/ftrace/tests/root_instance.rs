@@ -169,3 +169,23 @@ fn the_kernels_table_of_names_is_left_alone_while_somebody_records() {
     );
     assert!(without, "nobody recorded; another tracer's leftovers?");
 }
+
+#[test]
+fn an_instance_goes_although_somebody_looks_into_it_for_a_while() {
+    let _lock = testkit::privileged();
+    let tracefs = Tracefs::find().expect("tracefs is mounted");
+    let instance = Instance::create(&tracefs).expect("an instance");
+    let path = tracefs.root().join("instances").join(instance.name());
+    let open = std::fs::File::open(path.join("events/enable")).expect("a file of it");
+    let begin = std::time::Instant::now();
+    let looks = std::thread::spawn(move || {
+        // Longer than a busy machine lets a reader wait for its turn.
+        while begin.elapsed() < std::time::Duration::from_millis(300) {
+            std::thread::yield_now();
+        }
+        drop(open);
+    });
+    drop(instance);
+    assert!(!path.exists());
+    looks.join().expect("it ends");
+}
