@@ -6,6 +6,8 @@
 //! - Every lost event is counted, per CPU and cause, and stands at its place in the trace.
 //! - Output appears whole, under its own name, or not at all.
 
+mod boot;
+mod boot_words;
 pub mod capabilities;
 mod clock;
 mod cost;
@@ -36,11 +38,14 @@ mod snapshot;
 mod statedump;
 mod stream;
 mod syscalls;
+mod traced_functions;
 mod turn;
 mod unfinished;
 mod user;
 pub mod watch;
 
+pub use boot::{BootSummary, import_boot};
+pub use boot_words::{BootMemory, BootWords};
 pub use cost::Cost;
 pub use environment::own_command_line;
 pub use event_cost::{EventCost, measure_event_cost};
@@ -62,6 +67,7 @@ pub use statedump::{
     BlockDevice, InterruptLine, MemoryMap, NetworkInterface, OpenFile, StateDump, TaskState,
 };
 pub use syscalls::{CallsSummary, system_call_classes};
+pub use traced_functions::FunctionPatterns;
 pub use unfinished::{Unfinished, unfinished};
 pub use user::{
     LOG_LEVELS, Listed, LookSummary, UserConfig, UserProcess, UserSummary, Whose,

@@ -117,7 +117,7 @@ fn of_user(progress: &Arc<Progress>, config: &RecordConfig) -> Option<(Arc<Progr
 }
 
 /// The last part of a path.
-fn name_of(path: &Path) -> String {
+pub(crate) fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
@@ -333,6 +333,7 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
         cpus: config.cpus.clone(),
         filters: config.filters.clone(),
         without,
+        functions: config.functions.clone(),
     };
     let available = tracefs.available_events()?;
     let selected = events.resolve(&available)?;

@@ -14,6 +14,7 @@ use crate::lanes::CpuRecord;
 use crate::probes::Probe;
 use crate::select::EventSelection;
 use crate::syscalls::CallsSummary;
+use crate::traced_functions::FunctionPatterns;
 use crate::user::{UserConfig, UserSummary};
 
 /// What to record, for how long, and where to.
@@ -35,6 +36,8 @@ pub struct RecordConfig {
     pub filters: Vec<(EventName, String)>,
     /// Probes in programs and in the kernel.
     pub probes: Vec<Probe>,
+    /// Functions of the kernel.
+    pub functions: FunctionPatterns,
     /// Whether the state dump has the memory of all processes.
     pub memory_maps: bool,
     /// Whether system calls of this process are recorded too.
@@ -67,6 +70,7 @@ impl RecordConfig {
             command: None,
             filters: Vec::new(),
             probes: Vec::new(),
+            functions: FunctionPatterns::default(),
             memory_maps: false,
             own_calls: false,
             to: None,

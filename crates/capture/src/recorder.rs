@@ -11,6 +11,7 @@ use crate::kernel_filter;
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::probes::Probes;
 use crate::select::{EventSelection, Selected};
+use crate::traced_functions::{FunctionPatterns, TracedFunctions};
 
 /// Says who has a CPU.
 const SWITCH: &str = "sched:sched_switch";
@@ -42,6 +43,8 @@ pub struct RecorderConfig {
     pub filters: Vec<(EventName, String)>,
     /// Events that somebody else records.
     pub without: BTreeSet<EventName>,
+    /// Functions of the kernel.
+    pub functions: FunctionPatterns,
 }
 
 impl Default for RecorderConfig {
@@ -54,6 +57,7 @@ impl Default for RecorderConfig {
             cpus: None,
             filters: Vec::new(),
             without: BTreeSet::new(),
+            functions: FunctionPatterns::default(),
         }
     }
 }
@@ -71,6 +75,7 @@ pub struct Recorder {
     spares: Vec<Vec<u8>>,
     // Behind the instance: an event that is enabled cannot be removed.
     probes: Option<Probes>,
+    functions: Option<TracedFunctions>,
 }
 
 impl Recorder {
@@ -99,11 +104,17 @@ impl Recorder {
                     .fix("rtscope record --list-events"),
             );
         }
-        let formats = Arc::new(Formats::load(&tracefs, &selected.events)?);
-        let filters = kernel_filter::filters(&config.filters, &formats)?;
         remove_dead(&tracefs);
+        // Before the instance, and so dropped behind it: what it has enabled cannot be removed.
+        let functions;
         let instance = Instance::create(&tracefs)?;
+        functions = TracedFunctions::prepare(&tracefs, &instance, &config.functions)?;
+        let formats = formats(&tracefs, &selected, functions.as_ref())?;
+        let filters = kernel_filter::filters(&config.filters, &formats)?;
         set_up(&instance, config, &selected, &filters)?;
+        if let Some(functions) = &functions {
+            functions.switch_on(&instance)?;
+        }
         let recorded = config
             .cpus
             .clone()
@@ -120,6 +131,7 @@ impl Recorder {
             buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
             spares: Vec::new(),
             probes: None,
+            functions,
         };
         if config.mode == Mode::Overwrite {
             recorder.refill_spares();
@@ -134,10 +146,11 @@ impl Recorder {
         self
     }
 
-    /// What could not be had of its probes.
+    /// What could not be had of its probes and functions.
     pub(crate) fn left_out(&self) -> Vec<String> {
-        let notes = self.probes.as_ref().map(|probes| probes.notes.clone());
-        notes.unwrap_or_default()
+        let probes = self.probes.iter().flat_map(|probes| &probes.notes);
+        let functions = self.functions.iter().flat_map(|traced| &traced.notes);
+        probes.chain(functions).cloned().collect()
     }
 
     /// Whether it records now; a hit's trigger may have stopped it.
@@ -254,6 +267,17 @@ fn remove_dead(tracefs: &Tracefs) {
     for dead in ftrace::Leftover::list(tracefs).unwrap_or_default() {
         dead.remove_if_unused();
     }
+}
+
+/// What is needed to understand the events that were selected, and those of functions.
+fn formats(
+    tracefs: &Tracefs,
+    selected: &Selected,
+    functions: Option<&TracedFunctions>,
+) -> Result<Arc<Formats>> {
+    let mut events = selected.events.clone();
+    events.extend(functions.map(TracedFunctions::events).unwrap_or_default());
+    Ok(Arc::new(Formats::load(tracefs, &events)?))
 }
 
 fn set_up(

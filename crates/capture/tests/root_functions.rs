@@ -1,6 +1,8 @@
-//! Check that code which comes after a watch began has its own name, and no other's.
+//! Check that code which comes after a watch began has its own name, and no other's; and that
+//! functions are traced, or refused with what this kernel says.
 
-use capture::kernel_functions;
+use capture::{EventSelection, FunctionPatterns, Recorder, RecorderConfig, kernel_functions};
+use event::ErrorKind;
 use trace::Symbols;
 
 #[test]
@@ -36,4 +38,49 @@ fn a_program_in_the_kernel_has_its_name_and_its_end() {
         gone.is_none_or(|(name, _)| !name.starts_with("rtscope_prog_")),
         "{gone:?}"
     );
+}
+
+#[test]
+fn functions_are_traced_or_refused_with_what_the_kernel_says_and_nothing_stays() {
+    let _privileged = testkit::privileged();
+    let instances = || {
+        let tracefs = ftrace::Tracefs::find().expect("tracefs");
+        let folder = std::fs::read_dir(tracefs.root().join("instances")).expect("instances");
+        let names = folder.flatten().map(|entry| entry.file_name());
+        let own = format!("rtscope-{}-", std::process::id());
+        names
+            .filter(|name| name.to_string_lossy().starts_with(&own))
+            .count()
+    };
+    let start = |name: &str| {
+        let config = RecorderConfig {
+            events: EventSelection::new(["sched:sched_switch"]),
+            functions: FunctionPatterns::new([name]).expect("a name"),
+            ..RecorderConfig::default()
+        };
+        Recorder::start(&config)
+    };
+    let check_error = |error: event::Error| {
+        let said = error.value_found().is_some_and(|found| !found.is_empty());
+        assert!(said && error.fixed_by().is_some(), "{error:#}");
+        error.kind()
+    };
+    let none = check_error(start("rtscope_no_such_function").expect_err("none is called so"));
+    match start("vfs_read") {
+        Ok(recorder) => {
+            assert_eq!(none, ErrorKind::NotFound);
+            let formats = recorder.formats();
+            let names = ["funcgraph_entry", "function"];
+            assert!(names.iter().any(|name| formats.by_name(name).is_some()));
+        }
+        Err(error) => {
+            assert_eq!(check_error(error), ErrorKind::Unsupported);
+            assert_eq!(none, ErrorKind::Unsupported);
+            testkit::skip(
+                "functions are traced",
+                "this kernel refuses its list of functions",
+            );
+        }
+    }
+    assert_eq!(instances(), 0);
 }

@@ -68,6 +68,29 @@ impl Instance {
         Ok(instance)
     }
 
+    /// The instance `name`, which the kernel made for us. It is removed on drop as one of our own.
+    pub(crate) fn made_by_others(tracefs: &Tracefs, name: &str) -> Result<Self> {
+        let path = tracefs.root().join("instances").join(name);
+        let mut instance = Instance {
+            path,
+            name: name.to_owned(),
+            cpus: Vec::new(),
+        };
+        match instance.list_cpus() {
+            Ok(cpus) => instance.cpus = cpus,
+            Err(error) => {
+                instance.leave();
+                return Err(error);
+            }
+        }
+        Ok(instance)
+    }
+
+    /// Lets go of it without removing it.
+    pub(crate) fn leave(mut self) {
+        self.path = PathBuf::new();
+    }
+
     fn list_cpus(&self) -> Result<Vec<Cpu>> {
         let directory = self.path.join("per_cpu");
         let entries = fs::read_dir(&directory)
@@ -88,6 +111,11 @@ impl Instance {
         Ok(cpus)
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -98,11 +126,11 @@ impl Instance {
         &self.cpus
     }
 
-    fn write(&self, file: &str, text: &str) -> Result<()> {
+    pub(crate) fn write(&self, file: &str, text: &str) -> Result<()> {
         write_text(&self.path.join(file), text, false)
     }
 
-    fn read(&self, file: &str) -> Result<String> {
+    pub(crate) fn read(&self, file: &str) -> Result<String> {
         let path = self.path.join(file);
         read_text(&path)
             .map_err(|error| Error::io(format!("cannot read {}", path.display()), error))
@@ -257,6 +285,9 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
+        if self.path.as_os_str().is_empty() {
+            return;
+        }
         // Nobody is left to tell; `rtscope doctor --clean` finds what stays.
         let _ = remove(&self.path);
     }

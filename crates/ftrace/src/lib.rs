@@ -6,12 +6,14 @@
 //!
 //! # Design constraints
 //! - The global instance, and instances of others, are never touched: all writes go below an
-//!   [`Instance`] that this process made, and it is removed on drop.
+//!   [`Instance`] that this process made, and it is removed on drop. A [`BootRing`] is the one that
+//!   the kernel's command line made for us.
 //! - [`Page`] and [`EventFormat`] are pure over bytes and text: hostile input is an error or a
 //!   [`PageDamage`], never a panic.
 //! - Nobody sleeps on a pipe here. A sleeping reader makes the traced CPU send it a wake-up; our
 //!   readers look at the pipes now and then from a housekeeping CPU.
 
+mod boot;
 mod bytes;
 mod dat;
 mod decl;
@@ -19,6 +21,7 @@ mod directory;
 mod dynamic;
 mod format;
 mod formats;
+mod functions;
 mod header;
 mod instance;
 mod leftovers;
@@ -36,12 +39,14 @@ mod text;
 mod tracefs;
 mod whole_page;
 
+pub use boot::{BOOT_INSTANCE, BootRing, behind_monotonic_ns};
 pub use bytes::Order;
 pub use dat::is_trace_dat;
 pub use directory::is_page_directory;
 pub use dynamic::DynamicEvents;
 pub use format::{EventFormat, FormatField, Kind, Scalar};
 pub use formats::Formats;
+pub use functions::Tracer;
 pub use header::PageLayout;
 pub use instance::{Instance, Switch};
 pub use leftovers::Leftover;

@@ -90,6 +90,17 @@ impl Tracefs {
         PageLayout::parse(&self.read("events/header_page")?)
     }
 
+    /// How many CPUs have a ring in every instance: all that the machine may ever have.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn cpu_count(&self) -> Result<usize> {
+        let path = self.root.join("per_cpu");
+        let entries = fs::read_dir(&path)
+            .map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+        Ok(entries.flatten().count())
+    }
+
     /// Whether the file `path` exists below the mount point: how features are probed.
     pub fn has(&self, path: &str) -> bool {
         self.root.join(path).exists()

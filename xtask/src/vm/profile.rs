@@ -36,6 +36,33 @@ pub const PROFILES: &[Profile] = &[
         host: Host::Quiet,
     },
     Profile {
+        name: "boot",
+        purpose: "the same, and the kernel records while it starts",
+        qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
+        // What `rtscope record --at-boot` prints; the case compares.
+        kernel: &[
+            "no_timer_check",
+            "trace_buf_size=256K",
+            "trace_instance=rtscope_boot,\
+             irq_handler_entry,irq_handler_exit,sched_switch,sched_waking",
+        ],
+        exact: false,
+        host: Host::Quiet,
+    },
+    Profile {
+        name: "boot-kept",
+        purpose: "the same, into memory that the next boot finds again",
+        qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
+        kernel: &[
+            "no_timer_check",
+            "reserve_mem=512K:4096:rtscope",
+            "trace_instance=rtscope_boot@rtscope,\
+             irq_handler_entry,irq_handler_exit,sched_switch,sched_waking",
+        ],
+        exact: false,
+        host: Host::Quiet,
+    },
+    Profile {
         name: "loaded",
         purpose: "the same, while others want every CPU of the host",
         qemu: &["-accel", "tcg,thread=single", "-smp", "2"],

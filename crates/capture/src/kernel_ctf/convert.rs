@@ -69,6 +69,8 @@ pub struct CpuConverter {
     unknown: u64,
     damaged_pages: u64,
     backwards: u64,
+    /// From the pages' clock to the trace's.
+    shift_ns: i64,
 }
 
 impl CpuConverter {
@@ -99,12 +101,23 @@ impl CpuConverter {
             unknown: 0,
             damaged_pages: 0,
             backwards: 0,
+            shift_ns: 0,
         }
+    }
+
+    /// The same for pages whose clock is so far behind the trace's.
+    pub fn shifted(self, shift_ns: i64) -> Self {
+        CpuConverter { shift_ns, ..self }
     }
 
     /// The events that were counted as lost so far.
     pub fn discarded(&self) -> u64 {
         self.discarded
+    }
+
+    /// Up to when it has said something: the last event, or later.
+    pub fn reached(&self) -> Instant {
+        Instant::from_ns(self.last_ns.min(i64::MAX as u64) as i64)
     }
 
     /// Writes the events of a page. Where the kernel says that events are missing before it but
@@ -132,13 +145,15 @@ impl CpuConverter {
             // What is missing may reach beyond the turn: nothing is said of the time until here.
             self.turn(page.time_ns)?;
         }
+        let shift_ns = self.shift_ns;
         for event in page.events() {
             let Ok(event) = event else {
                 self.damaged_pages += 1;
                 self.current.forget();
                 return self.stream.gap();
             };
-            self.event(&classes, event.time_ns, event.record)?;
+            let time_ns = event.time_ns.saturating_add_signed(shift_ns);
+            self.event(&classes, time_ns, event.record)?;
         }
         Ok(())
     }

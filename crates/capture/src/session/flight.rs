@@ -75,6 +75,7 @@ impl<'s> Flight<'s> {
                 mode: Mode::Overwrite,
                 cpus: record.cpus.clone(),
                 filters: record.filters.clone(),
+                functions: record.functions.clone(),
                 ..RecorderConfig::default()
             })?;
             let recorder = recorder.with_probes(probes);

@@ -55,7 +55,9 @@ pub use monitor::{
 pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, TraceUntil, Window};
 pub use receive::{Receive, RecordTo};
-pub use record::{Record, RecordSession, RecordStart, RecordWhat, SessionList, SessionOf};
+pub use record::{
+    BootMemory, Record, RecordSession, RecordStart, RecordWhat, SessionList, SessionOf,
+};
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};
 pub use shield::Shield;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{RecordTo, TraceUntil};
 
@@ -63,6 +63,17 @@ pub struct RecordWhat {
     /// The same where it returns
     #[arg(long, value_name = "PROBE", hide_short_help = true)]
     pub retprobe: Vec<String>,
+    /// Functions of the kernel, where each begins and returns: names, 'vfs_*'
+    ///
+    /// By the kernel's function_graph tracer, in an instance of ours; docs/probes.md says what
+    /// older kernels give. Alone, or beside the kernel's events with --events. Repeatable.
+    #[arg(
+        long,
+        value_name = "GLOB",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub functions: Vec<String>,
     /// Probes, events and filters in TOML; 'locking' and 'memory' are there
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub event_file: Vec<String>,
@@ -115,6 +126,34 @@ pub struct Record {
     /// Only list the events; of --user, who has them now
     #[arg(long, alias = "list")]
     pub list_events: bool,
+    /// Print what the kernel's command line needs to record a boot: these events, this buffer
+    ///
+    /// With '=persistent' the ring outlives a crash. docs/boot.md has the rest.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MEMORY",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "plain",
+        conflicts_with_all = [
+            "output", "duration", "to", "flight", "list_events", "user", "filter", "uprobe",
+            "uretprobe", "usdt", "probe", "retprobe", "maps", "command",
+        ],
+        hide_short_help = true
+    )]
+    pub at_boot: Option<BootMemory>,
+    /// Make a trace of what such a boot recorded
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "at_boot", "duration", "to", "flight", "list_events", "user", "filter", "events",
+            "functions", "uprobe", "uretprobe", "usdt", "probe", "retprobe", "event_file",
+            "buffer", "command",
+        ],
+        hide_short_help = true
+    )]
+    pub import_boot: bool,
     /// Whose worst delay is told at the end (default: rt)
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
@@ -149,6 +188,24 @@ pub struct Record {
     /// Run COMMAND and record until it ends
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// Where the ring of a boot lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BootMemory {
+    /// In the kernel's memory
+    Plain,
+    /// In reserved memory, which the next boot finds again
+    Persistent,
+}
+
+impl From<BootMemory> for capture::BootMemory {
+    fn from(typed: BootMemory) -> Self {
+        match typed {
+            BootMemory::Plain => capture::BootMemory::Plain,
+            BootMemory::Persistent => capture::BootMemory::Reserved,
+        }
+    }
 }
 
 /// What is done with a session: a recording by name that outlives the terminal.

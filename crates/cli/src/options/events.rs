@@ -21,7 +21,8 @@ const SHIPPED: &[(&str, &str)] = &[
         include_str!("../../../../examples/events/memory.toml"),
     ),
 ];
-/// Says whose events a probe's are: recorded with probes when no other event is asked for.
+/// Says whose events those of probes and functions are: recorded with them when no other event is
+/// asked for.
 const SWITCH: &str = "sched:sched_switch";
 
 /// An event file.
@@ -81,7 +82,8 @@ impl Wanted {
         for name in &what.event_file {
             wanted.add_file(name)?;
         }
-        if !wanted.probes.is_empty() && wanted.events.is_empty() {
+        let has_more = !wanted.probes.is_empty() || !what.functions.is_empty();
+        if has_more && wanted.events.is_empty() {
             wanted.events.push(SWITCH.to_owned());
         }
         Ok(wanted)
@@ -204,9 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn probes_alone_come_with_who_has_the_cpu() {
+    fn probes_and_functions_alone_come_with_who_has_the_cpu() {
         let what = RecordWhat {
             uprobe: vec!["libc.so.6:malloc".to_owned()],
+            ..RecordWhat::default()
+        };
+        assert_eq!(wanted(what).expect("sound").events, [SWITCH]);
+        let what = RecordWhat {
+            functions: vec!["vfs_*".to_owned()],
             ..RecordWhat::default()
         };
         assert_eq!(wanted(what).expect("sound").events, [SWITCH]);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use abi::rings::{RING_BYTES_MAX, SUBBUFFER_BYTES_MIN};
-use capture::{Probe, UserConfig};
+use capture::{FunctionPatterns, Probe, UserConfig};
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
 use host::groups::Asked;
@@ -30,6 +30,8 @@ pub struct RecordOptions {
     pub events: Vec<String>,
     /// Probes in programs and in the kernel.
     pub probes: Vec<Probe>,
+    /// Functions of the kernel.
+    pub functions: FunctionPatterns,
     /// Whether the kernel's events are wanted: not when only applications were asked for.
     pub kernel: bool,
     /// Events of applications.
@@ -91,6 +93,7 @@ impl RecordOptions {
             kernel: what.user.is_empty() || is_of_kernel,
             events: wanted.events,
             probes: wanted.probes,
+            functions: FunctionPatterns::new(&what.functions)?,
             user: (!what.user.is_empty())
                 .then(|| applications(what))
                 .transpose()?,

@@ -37,6 +37,7 @@ struct Settings {
     usdt: Vec<String>,
     probe: Vec<String>,
     retprobe: Vec<String>,
+    functions: Vec<String>,
     event_file: Vec<String>,
     maps: bool,
     #[serde(rename = "self")]
@@ -140,6 +141,7 @@ fn what(typed: &RecordWhat, file: &Settings) -> RecordWhat {
         usdt: list(&typed.usdt, &file.usdt),
         probe: list(&typed.probe, &file.probe),
         retprobe: list(&typed.retprobe, &file.retprobe),
+        functions: list(&typed.functions, &file.functions),
         event_file: list(&typed.event_file, &file.event_file),
         maps: typed.maps || file.maps,
         own_calls: typed.own_calls || file.own_calls,

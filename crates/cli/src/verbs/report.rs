@@ -330,7 +330,8 @@ fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
         let fix = match need.set {
             "" => "build the program with -finstrument-functions, preload \
                    librtscope-functions.so\n         and rtscope record --user \
-                   lttng_ust_cyg_profile -- ./program"
+                   lttng_ust_cyg_profile -- ./program;\n         of the kernel: rtscope record \
+                   --functions 'vfs_*'"
                 .to_owned(),
             set => format!("rtscope record --events {set}"),
         };

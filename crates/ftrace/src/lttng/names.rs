@@ -33,6 +33,8 @@ pub(crate) enum FieldWriting {
     ThreadGroup,
     /// Addresses up to the record's end.
     Addresses,
+    /// The time that has passed since the instant in this field.
+    Since(&'static str),
 }
 
 /// One field of a row.
@@ -112,7 +114,10 @@ fn field(text: &'static str) -> Option<FieldRow> {
     })
 }
 
-fn writing(ty: &str) -> Option<FieldWriting> {
+fn writing(ty: &'static str) -> Option<FieldWriting> {
+    if let Some(begin) = ty.strip_prefix("since-") {
+        return Some(FieldWriting::Since(begin));
+    }
     Some(match ty {
         "" => FieldWriting::Native,
         "prio" => FieldWriting::Prio,

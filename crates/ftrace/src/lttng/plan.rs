@@ -17,6 +17,12 @@ const TID: Width = Width {
     signed: true,
 };
 
+/// An instant of the kernel's.
+const INSTANT: Width = Width {
+    bytes: 8,
+    signed: false,
+};
+
 /// The steps from a record to a payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -50,6 +56,8 @@ pub(crate) enum Step {
     Rwbs { from: Bytes },
     /// The thread group of the task at this place.
     Group { at: u32 },
+    /// The time between two instants of eight bytes; none when the later one is the smaller.
+    Between { begin_at: u32, end_at: u32 },
 }
 
 /// Where a record has what becomes a field, for whoever reads it without a plan.
@@ -156,6 +164,17 @@ impl Plan {
             _ => format.field(row.source),
         };
         let Some(source) = source else { return };
+        if let FieldWriting::Since(begin) = row.writing {
+            let Some(begin) = format.field(begin) else {
+                return;
+            };
+            fields.push(Field::payload(row.name, integer(64, false)));
+            self.steps.push(Step::Between {
+                begin_at: begin.offset_bytes,
+                end_at: source.offset_bytes,
+            });
+            return;
+        }
         if row.writing == FieldWriting::Addresses {
             let from = Bytes::Rest {
                 at: source.offset_bytes,
@@ -341,6 +360,10 @@ impl Plan {
                     let tid = TID.read(record, at, Order::Little);
                     out.extend_from_slice(&group_of(tid as i32).to_le_bytes());
                 }
+                Step::Between { begin_at, end_at } => {
+                    let ns = between(record, (begin_at, end_at), Order::Little);
+                    out.extend_from_slice(&ns.to_le_bytes());
+                }
             }
         }
     }
@@ -371,6 +394,12 @@ impl Bytes {
         };
         found.unwrap_or_default()
     }
+}
+
+/// The time between two instants of a record.
+pub(crate) fn between(record: &[u8], (begin_at, end_at): (u32, u32), order: Order) -> u64 {
+    let at = |at| INSTANT.read(record, at, order) as u64;
+    at(end_at).saturating_sub(at(begin_at))
 }
 
 /// Turns integers that do not change into copies, and neighbouring copies into one.

@@ -154,3 +154,36 @@ fn a_record_that_ends_early_reads_as_zero_and_keeps_its_size() {
         assert_eq!(out.len(), 8 + 1 + 16, "{length}");
     }
 }
+
+#[test]
+fn the_return_of_a_function_says_how_long_it_took_and_not_when_by_another_clock() {
+    let fields = [
+        line("unsigned long func", 8, 8, 0),
+        line("unsigned int depth", 16, 4, 0),
+        line("unsigned int overrun", 20, 4, 0),
+        line("unsigned long long calltime", 24, 8, 0),
+        line("unsigned long long rettime", 32, 8, 0),
+    ];
+    let format = format("ftrace", "funcgraph_exit", &fields.concat());
+    let check = |begin: u64, end: u64, expect: u64| {
+        let mut record = vec![0; 40];
+        record[8] = 0x80;
+        record[16] = 3;
+        record[24..32].copy_from_slice(&begin.to_le_bytes());
+        record[32..40].copy_from_slice(&end.to_le_bytes());
+        let (names, out) = run(&format, &record);
+        assert_eq!(
+            names.join(" "),
+            "funcgraph_exit func depth overrun duration"
+        );
+        assert_eq!(out[8], 3);
+        assert_eq!(out[16..], expect.to_le_bytes());
+    };
+    check(1_000, 1_250, 250);
+    check(u64::MAX - 1, u64::MAX, 1);
+    // The clocks of two CPUs may differ.
+    check(1_250, 1_000, 0);
+    // A record that was cut off.
+    let (_, out) = run(&format, &[0; 20]);
+    assert_eq!(out[16..], [0; 8]);
+}

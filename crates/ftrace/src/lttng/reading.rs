@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use event::{EventClass, Field, FieldId, FieldType, Integer, Scope, Value};
 
-use super::plan::{Bytes, Plan, Step, Width};
+use super::plan::{self, Bytes, Plan, Step, Width};
 use super::rwbs;
 use crate::bytes::{Order, narrowed, until_zero};
 use crate::recording::Tables;
@@ -40,6 +40,10 @@ enum Access {
         element: Width,
     },
     Rwbs(Bytes),
+    Between {
+        begin_at: u32,
+        end_at: u32,
+    },
     /// A text of the kernel at the address that stands here.
     Pointed {
         at: u32,
@@ -178,6 +182,7 @@ fn access(step: &Step, ty: &FieldType) -> Option<Access> {
             _ => return None,
         },
         Step::Rwbs { from } => Access::Rwbs(from),
+        Step::Between { begin_at, end_at } => Access::Between { begin_at, end_at },
         // Which process a thread belongs to, only the recorder could ask.
         Step::Group { .. } => return None,
     })
@@ -246,6 +251,9 @@ impl<'r> RecordRef<'r> {
                 bytes.checked_div(*element_bytes as usize).unwrap_or(0) as i64
             }
             Some(Access::Rwbs(from)) => i64::from(rwbs::flags(from.read(self.record, self.order))),
+            Some(Access::Between { begin_at, end_at }) => {
+                plan::between(self.record, (*begin_at, *end_at), self.order) as i64
+            }
             _ => 0,
         }
     }

@@ -24,8 +24,9 @@ pub(super) fn bind(class: &EventClass) -> Option<Function> {
         "lttng_ust_cyg_profile:func_exit" | "lttng_ust_cyg_profile_fast:func_exit" => {
             (false, field("addr"))
         }
-        "funcgraph_entry" => (true, field("func")),
-        "funcgraph_exit" => (false, field("func")),
+        // Of probes in the place of the graph tracer it is where they are.
+        "funcgraph_entry" => (true, field("func").or_else(|| field("ip"))),
+        "funcgraph_exit" => (false, field("func").or_else(|| field("ip"))),
         _ => return None,
     };
     // An entry into nowhere says nothing.

@@ -30,6 +30,7 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
         command: (!options.command.is_empty()).then_some(options.command),
         filters: filters?,
         probes: options.probes,
+        functions: options.functions,
         memory_maps: options.maps,
         own_calls: options.own_calls,
         to: options.to,

@@ -1,6 +1,7 @@
 //! `rtscope record`: events of the kernel and of applications into a trace, and the worst that they
 //! show; sessions that do so in the background.
 
+mod boot;
 mod config;
 mod list;
 mod sessions;
@@ -8,7 +9,6 @@ mod start;
 mod streamed;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use relay::Delivered;
 use report::judged_text;
 use trace::Trace;
 
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{Outcome, print};
 use crate::flags::{Record, RecordSession};
 use crate::live::Live;
 use crate::options::{RecordOptions, Target};
@@ -37,6 +37,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 pub fn run(typed: &Record) -> Result<Outcome> {
     if let Some(asked) = &typed.session {
         return of_session(asked);
+    }
+    if let Some(outcome) = boot::run(typed) {
+        return outcome;
     }
     let options = RecordOptions::new(typed)?;
     let capabilities = match options.kernel {
@@ -74,7 +77,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         })?;
         return Ok(Outcome::Fine);
     }
-    config.begun = |config| eprintln!("{}", begins(config));
+    config.begun = begins;
     let mut members = members_of(&whom, true)?;
     let summary = with_progress(config.command.is_none(), || {
         capture::record(&config, &capabilities, &capture::own_command_line())
@@ -96,18 +99,15 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         true => ending(&summary, &config, None),
         false => ending(&summary, &config, Some(&question)),
     };
-    std::io::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .map_err(stdout_error)?;
+    print(&text)?;
     Ok(Outcome::Fine)
 }
 
-/// What is said when the recording has begun.
-fn begins(config: &RecordConfig) -> String {
+/// Says that the recording has begun.
+fn begins(config: &RecordConfig) {
     let to = config.to.as_ref();
     let to = to.map_or(String::new(), |to| format!(" to {}", to.address()));
-    format!("recording{to} {}", until(config))
+    eprintln!("recording{to} {}", until(config));
 }
 
 fn discard(summary: &RecordSummary) -> Result<Outcome> {
@@ -248,10 +248,7 @@ fn streamed_ending(
 ) -> Result<Outcome> {
     let stream = StreamStatus::ended(delivered);
     let text = ending(summary, config, None) + &streamed::text(&stream, "");
-    std::io::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .map_err(stdout_error)?;
+    print(&text)?;
     match stream.rest.is_empty() {
         true => Ok(Outcome::Fine),
         false => Ok(Outcome::Inconclusive),
