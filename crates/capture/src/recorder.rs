@@ -248,7 +248,8 @@ impl Recorder {
     fn refill_spares(&mut self) {
         let limit = self.ring_bytes();
         let page = self.formats.layout.page_size_bytes();
-        while self.spares.len() < self.pipes.len() {
+        let wanted = on(&self.cpus());
+        while self.spares.len() < wanted {
             let mut spare = Vec::with_capacity(limit);
             // Written, so that the pages exist when they are needed.
             while spare.len() < limit {
@@ -259,6 +260,14 @@ impl Recorder {
             self.spares.push(spare);
         }
     }
+}
+
+/// How many of `cpus` are on: a machine may have room for many more, and those have no rings.
+fn on(cpus: &[Cpu]) -> usize {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let online = Cpu::parse_list(&online).unwrap_or_default();
+    let on = cpus.iter().filter(|cpu| online.contains(cpu)).count();
+    if on == 0 { cpus.len() } else { on }
 }
 
 /// Removes the instances of recorders that were killed: each goes on recording, at a cost for all.

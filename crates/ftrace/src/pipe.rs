@@ -56,6 +56,8 @@ impl PagePipe {
                     return Ok(true);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                // The CPU was not on since the instance was made: it has no ring yet.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let what = format!("cannot read the ring buffer of {}", self.cpu);

@@ -63,6 +63,14 @@ pub const PROFILES: &[Profile] = &[
         host: Host::Quiet,
     },
     Profile {
+        name: "many",
+        purpose: "the same, with room for 240 CPUs, of which 238 never come",
+        qemu: &["-accel", "tcg,thread=single", "-smp", "2,maxcpus=240"],
+        kernel: &["no_timer_check"],
+        exact: false,
+        host: Host::Quiet,
+    },
+    Profile {
         name: "loaded",
         purpose: "the same, while others want every CPU of the host",
         qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
