@@ -400,7 +400,13 @@ mod tests {
         let process = Process(command.arg("60").spawn().expect("it runs"));
         let pid = process.0.id();
         let typed = path.to_str().expect("a name");
-        let program = || files_of(pid).expect("files").remove(0);
+        // Whoever starts it hears of that before the kernel has mapped its file.
+        let program = || loop {
+            if let Some(first) = files_of(pid).expect("files").into_iter().next() {
+                break first;
+            }
+            std::thread::yield_now();
+        };
         let is_old = |file: &ProgramFile| fs::read(&file.path).ok() == fs::read("/bin/sleep").ok();
         assert_eq!(program().path, path);
         assert!(not_replaced(typed, &[pid]).is_ok());
