@@ -4,7 +4,7 @@
 use std::fs;
 
 use event::evidence::PreemptionModel;
-use event::{Error, Result, vectors};
+use event::{Cpu, Error, Result, vectors};
 use libbpf_rs::btf::{Btf, types};
 
 /// The number of CPUs that this machine may have: one more than the highest possible number.
@@ -17,6 +17,12 @@ pub(crate) fn cpus_max() -> Result<u32> {
         .fix("mount -t sysfs sysfs /sys")
     })?;
     Ok(count as u32)
+}
+
+/// The CPUs that are on; none when the kernel does not say.
+pub(crate) fn cpus_on() -> Vec<Cpu> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    Cpu::parse_list(&text).unwrap_or_default()
 }
 
 /// The preemption model in force. With dynamic preemption only debugfs names it; without debugfs

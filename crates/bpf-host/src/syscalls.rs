@@ -57,6 +57,9 @@ pub struct SyscallWatch {
     _statistics: Option<RunTimeStatistics>,
 }
 
+/// The ring of a CPU that is off: it may come, and hundreds more may have a place and never do.
+const OFF_RING_BYTES: usize = 64 << 10;
+
 // SAFETY: libbpf's ring buffer is bound to no thread, and its callbacks own an Arc<Mutex>.
 unsafe impl Send for SyscallWatch {}
 
@@ -163,8 +166,14 @@ fn open_rings(object: &Object, config: &SyscallConfig) -> Result<(RingBuffer<'st
     let received: Received = Arc::new(Mutex::new(vec![Vec::new(); config.cpus.len()]));
     let mut builder = RingBufferBuilder::new();
     let mut rings = Vec::new();
+    let on = kernel::cpus_on();
     for cpu in &config.cpus {
-        let ring = make_ring(config.buffer_bytes_per_cpu)
+        let is_off = !on.is_empty() && !on.contains(cpu);
+        let bytes = match is_off {
+            true => config.buffer_bytes_per_cpu.min(OFF_RING_BYTES),
+            false => config.buffer_bytes_per_cpu,
+        };
+        let ring = make_ring(bytes)
             .map_err(|error| refused(error).fix("ask for a smaller buffer, as in --buffer 256K"))?;
         let fd = ring.as_fd().as_raw_fd();
         let put = table.update(&cpu.0.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY);
