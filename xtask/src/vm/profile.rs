@@ -20,6 +20,18 @@ pub struct Profile {
     pub host: Host,
 }
 
+/// One CPU, of which an instruction takes 2 ns whatever the host does.
+const VIRTUAL_TIME: &[&str] = &[
+    "-accel",
+    "tcg,thread=single",
+    "-icount",
+    "shift=1,sleep=off",
+    "-smp",
+    "1",
+    "-rtc",
+    "base=2026-01-01,clock=vm",
+];
+
 /// What is random at boot would move every later instant.
 const NOTHING_RANDOM: &[&str] = &["nokaslr", "norandmaps", "randomize_kstack_offset=off"];
 
@@ -32,33 +44,6 @@ pub const PROFILES: &[Profile] = &[
         qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
         // On a busy host the check finds the emulated timer too slow, and the kernel gives up.
         kernel: &["no_timer_check"],
-        exact: false,
-        host: Host::Quiet,
-    },
-    Profile {
-        name: "boot",
-        purpose: "the same, and the kernel records while it starts",
-        qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
-        // What `rtscope record --at-boot` prints; the case compares.
-        kernel: &[
-            "no_timer_check",
-            "trace_buf_size=256K",
-            "trace_instance=rtscope_boot,\
-             irq_handler_entry,irq_handler_exit,sched_switch,sched_waking",
-        ],
-        exact: false,
-        host: Host::Quiet,
-    },
-    Profile {
-        name: "boot-kept",
-        purpose: "the same, into memory that the next boot finds again",
-        qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
-        kernel: &[
-            "no_timer_check",
-            "reserve_mem=512K:4096:rtscope",
-            "trace_instance=rtscope_boot@rtscope,\
-             irq_handler_entry,irq_handler_exit,sched_switch,sched_waking",
-        ],
         exact: false,
         host: Host::Quiet,
     },
@@ -97,18 +82,34 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "exact",
         purpose: "one CPU in virtual time: an instruction takes 2 ns whatever the host does",
-        qemu: &[
-            "-accel",
-            "tcg,thread=single",
-            "-icount",
-            "shift=1,sleep=off",
-            "-smp",
-            "1",
-            "-rtc",
-            "base=2026-01-01,clock=vm",
-        ],
+        qemu: VIRTUAL_TIME,
         kernel: NOTHING_RANDOM,
         exact: true,
+        host: Host::Quiet,
+    },
+    Profile {
+        name: "boot",
+        purpose: "one CPU in virtual time, and the kernel records while it starts",
+        qemu: VIRTUAL_TIME,
+        // What `rtscope record --at-boot` prints; the case compares.
+        kernel: &[
+            "trace_buf_size=2048K",
+            "trace_instance=rtscope_boot,\
+             irq_handler_entry,irq_handler_exit,sched_switch,sched_waking",
+        ],
+        exact: false,
+        host: Host::Quiet,
+    },
+    Profile {
+        name: "boot-kept",
+        purpose: "the same, into memory that the next boot finds again",
+        qemu: VIRTUAL_TIME,
+        kernel: &[
+            "reserve_mem=256K:4096:rtscope",
+            "trace_instance=rtscope_boot@rtscope,\
+             irq_handler_entry,irq_handler_exit,sched_switch,sched_waking",
+        ],
+        exact: false,
         host: Host::Quiet,
     },
     Profile {
