@@ -4,41 +4,25 @@
 //! Planted, so that questions have answers: every third host has another kernel; `host-0003` has a
 //! serial console; every tenth host is slower from the seventh last day on, by twelve buckets.
 
+#[path = "../../monitor/tests/made_up/mod.rs"]
+mod made_up;
+
 use std::path::Path;
 use std::time::Instant;
 
-use abi::monitor::{Mode, Phase};
-use event::{Cpu, Duration, Result};
+use abi::monitor::Mode;
+use event::{Duration, Result};
 use fleet::{Directory, Part, put_part};
-use monitor::{Head, Histogram, Interval, Run, Scope, Series, Task, Worst};
+use made_up::{A_DAY, Chance, EVERY_NS};
+use monitor::{Interval, Run, Task, Worst};
 
-const EVERY_NS: i64 = 300_000_000_000;
-const A_DAY: i64 = 288;
+/// How much later a task is behind the serial console.
+const CONSOLE: Duration = Duration::from_us(830);
 /// Buckets, sixteen an octave.
 const RISE: u16 = 12;
 /// 2026-01-01.
 const FIRST_NS: i64 = 1_767_225_600_000_000_000;
 const KERNELS: [&str; 3] = ["6.1.0-rt", "6.12.0", "6.18.5"];
-const NAMES: [&str; 6] = [
-    "kworker/0:1",
-    "kworker/1:2",
-    "ksoftirqd/0",
-    "nginx",
-    "rcu_preempt",
-    "ls",
-];
-
-/// Numbers that look as if by chance.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -101,81 +85,29 @@ fn write_day(
 }
 
 fn interval(host: i64, begin_ns: i64, rise: u16, chance: &mut Chance) -> Interval {
-    let mut interval = Interval {
-        head: Head {
-            begin_ns,
-            end_ns: begin_ns + EVERY_NS,
-            elapsed: Duration::from_ns(EVERY_NS),
-            cost: Duration::from_ms(100 + chance.below(100) as i64),
-            ..Head::default()
-        },
-        ..Interval::default()
-    };
-    for phase in &Phase::ALL[..5] {
-        let worst = worst(host, *phase, begin_ns, chance);
-        for cpu in 0..2 {
-            let series = series(*phase, Cpu(cpu), rise, chance);
-            interval.series.push(Series {
-                max: worst.value,
-                ..series
-            });
-        }
-        interval.worst.push(worst);
+    let mut interval = made_up::interval(begin_ns, chance);
+    let buckets = interval.series.iter_mut();
+    for (bucket, _) in buckets.flat_map(|series| &mut series.histogram.0) {
+        *bucket += rise;
+    }
+    if host % 1000 == 3 {
+        interval
+            .series
+            .iter_mut()
+            .for_each(|series| series.max += CONSOLE);
+        interval.worst.iter_mut().for_each(behind_console);
     }
     interval
 }
 
-/// Fifty buckets, of which the first have the most samples: six million in all.
-fn series(phase: Phase, cpu: Cpu, rise: u16, chance: &mut Chance) -> Series {
-    let first = 130 + rise + chance.below(4) as u16;
-    let buckets = (0..50).map(|place| {
-        let height = 1 << 20u32.saturating_sub(u32::from(place) / 2);
-        (first + place, 1 + chance.below(height))
+fn behind_console(worst: &mut Worst) {
+    worst.value += CONSOLE;
+    worst.timer = worst.timer.map(|timer| timer + CONSOLE);
+    worst.mode = Mode::Kernel;
+    worst.function = Some("console_flush_all+0x2c".to_owned());
+    worst.culprit = Some(Task {
+        tid: 5000,
+        prio: 120,
+        name: "cat".to_owned(),
     });
-    let histogram = Histogram(buckets.collect());
-    Series {
-        scope: Scope::RealTime,
-        phase,
-        cpu,
-        sum: Duration::from_ms(chance.below(1 << 20) as i64),
-        min: Duration::from_ns(800),
-        max: Duration::ZERO,
-        histogram,
-    }
-}
-
-fn worst(host: i64, phase: Phase, begin_ns: i64, chance: &mut Chance) -> Worst {
-    let has_console = host % 1000 == 3;
-    let kind = chance.below(NAMES.len() as u64);
-    let task = |name: &str, tid: u64, prio: i32| {
-        Some(Task {
-            tid: tid as i32,
-            prio,
-            name: name.to_owned(),
-        })
-    };
-    let value_us = if has_console { 900 } else { 70 } + chance.below(50) as i64;
-    let stack = (0..6).map(|frame| format!("kernel_function_{}+0x1b", kind * 8 + frame));
-    Worst {
-        scope: Scope::RealTime,
-        phase,
-        cpu: Cpu(chance.below(2) as u32),
-        value: Duration::from_us(value_us),
-        at_ns: begin_ns + chance.below(EVERY_NS as u64) as i64,
-        timer: Some(Duration::from_us(value_us - 7)),
-        parts: [3, 4, 0].map(Duration::from_us),
-        victim: task("control", 1000 + chance.below(8), 9),
-        culprit: match has_console {
-            true => task("cat", 5000, 120),
-            false => task(NAMES[kind as usize], 20 + chance.below(4000), 120),
-        },
-        call: Some("clock_nanosleep".to_owned()),
-        function: has_console.then(|| "console_flush_all+0x2c".to_owned()),
-        mode: if has_console {
-            Mode::Kernel
-        } else {
-            Mode::User
-        },
-        stack: stack.collect(),
-    }
 }

@@ -1,16 +1,15 @@
 //! Check that a writer that is killed at any moment loses no interval that it had closed, and that
 //! months of intervals stay as small and as quick to read as promised.
 
+mod made_up;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration as Time, Instant};
 
-use abi::monitor::{Mode, Phase};
-use event::{Cpu, Duration};
-use monitor::{
-    Appended, Head, Histogram, Interval, Limits, Range, Run, Scope, Series, Store, Task, Worst,
-};
+use made_up::{A_DAY, Chance, EVERY_NS};
+use monitor::{Appended, Interval, Limits, Range, Run, Store};
 
 /// Names the store to the process that is killed.
 const STORE: &str = "RTSCOPE_TEST_STORE";
@@ -18,85 +17,11 @@ const STORE: &str = "RTSCOPE_TEST_STORE";
 const KILLS: u64 = 20;
 /// The last moment at which a writer is killed, after its first interval.
 const KILL_US_MAX: u64 = 20_000;
-const PERIOD_NS: i64 = 300_000_000_000;
-const CPUS: u32 = 2;
 
-/// Numbers that look as if by chance, and are the same in every run.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-/// An interval as a busy machine with two CPUs has it: five phases of some fifty buckets each.
+/// The interval of this number.
 fn interval(number: i64) -> Interval {
     let mut chance = Chance(number as u64 * 2 + 1);
-    let begin_ns = number * PERIOD_NS;
-    let mut interval = Interval {
-        head: Head {
-            begin_ns,
-            end_ns: begin_ns + PERIOD_NS,
-            elapsed: Duration::from_ns(PERIOD_NS),
-            ..Head::default()
-        },
-        ..Interval::default()
-    };
-    for phase in &Phase::ALL[..5] {
-        for cpu in 0..CPUS {
-            interval.series.push(series(*phase, Cpu(cpu), &mut chance));
-        }
-        interval.worst.push(worst(*phase, begin_ns, &mut chance));
-    }
-    interval
-}
-
-fn series(phase: Phase, cpu: Cpu, chance: &mut Chance) -> Series {
-    let first = 120 + chance.below(30) as u16;
-    let buckets = (0..50).map(|place| {
-        let height = 1 << (24 - u32::from(place) / 3).min(17);
-        (first + place, 1 + chance.below(height))
-    });
-    let histogram = Histogram(buckets.collect());
-    Series {
-        scope: Scope::RealTime,
-        phase,
-        cpu,
-        sum: Duration::from_ms(chance.below(1 << 20) as i64),
-        min: Duration::from_ns(800),
-        max: Duration::from_us(chance.below(1000) as i64),
-        histogram,
-    }
-}
-
-fn worst(phase: Phase, begin_ns: i64, chance: &mut Chance) -> Worst {
-    let mut task = |name: &str, count| Task {
-        tid: 1000 + chance.below(count) as i32,
-        prio: 9,
-        name: name.to_owned(),
-    };
-    let (victim, culprit) = (task("control", 8), task("kworker/0:2", 4000));
-    let kind = chance.below(60);
-    let stack = (0..8).map(|frame| format!("kernel_function_{}+0x1b", kind * 8 + frame));
-    Worst {
-        scope: Scope::RealTime,
-        phase,
-        cpu: Cpu(0),
-        value: Duration::from_us(77),
-        at_ns: begin_ns + 5,
-        timer: Some(Duration::from_us(70)),
-        parts: [3, 4, 0].map(Duration::from_us),
-        victim: Some(victim),
-        culprit: Some(culprit),
-        call: Some("clock_nanosleep".to_owned()),
-        function: Some("some_function+0x10".to_owned()),
-        mode: Mode::Kernel,
-        stack: stack.collect(),
-    }
+    made_up::interval(number * EVERY_NS, &mut chance)
 }
 
 fn create(path: &Path) -> Store {
@@ -192,7 +117,7 @@ fn a_day_of_intervals_is_less_than_a_megabyte() {
     let path = folder.path().join("monitor.db");
     let mut store = create(&path);
     let begun = Instant::now();
-    for number in 0..days * 288 {
+    for number in 0..days * A_DAY {
         assert!(matches!(store.append(interval(number)), Appended::Stored));
     }
     let written = begun.elapsed();
@@ -221,6 +146,6 @@ fn a_day_of_intervals_is_less_than_a_megabyte() {
     });
     assert_eq!(hour.0, 12);
     let all = time(Range::ALL);
-    assert_eq!(all.0, days * 288);
+    assert_eq!(all.0, days * A_DAY);
     println!("{days} days: {bytes} bytes, written in {written:?}, an hour {hour:?}, all {all:?}");
 }
