@@ -1,10 +1,21 @@
 //! Kernel symbols: from an address to the function that holds it.
 
-/// A sorted table of function addresses, as `/proc/kallsyms` gives them.
+/// A sorted table of function addresses, as `/proc/kallsyms` gives them: a hundred thousand and
+/// more, which a program that runs for months keeps.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    /// Start address and name, sorted by address.
-    functions: Vec<(u64, Box<str>)>,
+    /// Sorted by address.
+    functions: Vec<Function>,
+    /// Their names, one behind the other.
+    names: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    start: u64,
+    /// Where its name is.
+    name: u32,
+    name_bytes: u32,
 }
 
 /// The name of what belongs to no function: the table may say so where one ends.
@@ -18,43 +29,64 @@ impl Symbols {
     /// Reads the text of `/proc/kallsyms`; keeps functions only. Lines that make no sense, and
     /// addresses of zero (hidden by `kptr_restrict`), are left out.
     pub fn from_kallsyms(text: &str) -> Self {
-        let mut functions: Vec<_> = text.lines().filter_map(function).collect();
-        functions.sort_by_key(|(address, _)| *address);
-        Symbols { functions }
+        let mut symbols = Symbols::default();
+        for (start, name) in text.lines().filter_map(function) {
+            let place = u32::try_from(symbols.names.len());
+            let (Ok(place), Ok(name_bytes)) = (place, u32::try_from(name.len())) else {
+                break;
+            };
+            symbols.names.push_str(name);
+            symbols.functions.push(Function {
+                start,
+                name: place,
+                name_bytes,
+            });
+        }
+        symbols.functions.sort_by_key(|function| function.start);
+        symbols.functions.shrink_to_fit();
+        symbols.names.shrink_to_fit();
+        symbols
+    }
+
+    fn name(&self, function: &Function) -> &str {
+        let begin = function.name as usize;
+        &self.names[begin..begin + function.name_bytes as usize]
     }
 
     /// The function that holds `address` and the offset into it.
     pub fn lookup(&self, address: u64) -> Option<(&str, u64)> {
         let after = self
             .functions
-            .partition_point(|(start, _)| *start <= address);
-        let (start, name) = self.functions.get(after.checked_sub(1)?)?;
-        let offset = address - start;
-        let inside = offset < FUNCTION_BYTES_MAX && **name != *NO_FUNCTION;
+            .partition_point(|function| function.start <= address);
+        let function = self.functions.get(after.checked_sub(1)?)?;
+        let (offset, name) = (address - function.start, self.name(function));
+        let inside = offset < FUNCTION_BYTES_MAX && name != NO_FUNCTION;
         inside.then_some((name, offset))
     }
 
     /// Where the functions of this name begin: several when files have one of their own.
     pub fn addresses(&self, name: &str) -> Vec<u64> {
-        let named = self.functions.iter().filter(|(_, of)| **of == *name);
-        named.map(|(address, _)| *address).collect()
+        let functions = self.functions.iter();
+        let named = functions.filter(|function| self.name(function) == name);
+        named.map(|function| function.start).collect()
     }
 
     /// Where the functions are whose names are meant, begin and end; what touches is one.
     pub fn ranges(&self, is_meant: &dyn Fn(&str) -> bool) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for (place, (begin, name)) in self.functions.iter().enumerate() {
-            if **name == *NO_FUNCTION || !is_meant(name) {
+        for (place, function) in self.functions.iter().enumerate() {
+            let (begin, name) = (function.start, self.name(function));
+            if name == NO_FUNCTION || !is_meant(name) {
                 continue;
             }
             // Names that share an address are one function.
             let behind = self.functions[place..].iter();
-            let next = behind.map(|(start, _)| *start).find(|start| start > begin);
+            let next = behind.map(|next| next.start).find(|start| *start > begin);
             let end = begin.saturating_add(FUNCTION_BYTES_MAX);
             let end = next.map_or(end, |next| next.min(end));
             match ranges.last_mut() {
-                Some((_, last)) if *last >= *begin => *last = end.max(*last),
-                _ => ranges.push((*begin, end)),
+                Some((_, last)) if *last >= begin => *last = end.max(*last),
+                _ => ranges.push((begin, end)),
             }
         }
         ranges
@@ -62,7 +94,8 @@ impl Symbols {
 
     /// The text of `/proc/kallsyms` that [`Symbols::from_kallsyms`] reads.
     pub fn to_kallsyms(&self) -> String {
-        let line = |(address, name): &(u64, Box<str>)| format!("{address:016x} t {name}\n");
+        let line =
+            |function: &Function| format!("{:016x} t {}\n", function.start, self.name(function));
         self.functions.iter().map(line).collect()
     }
 
@@ -73,13 +106,13 @@ impl Symbols {
 }
 
 /// `ffffffff81000000 T startup_64 [module]` → address and name, for functions.
-fn function(line: &str) -> Option<(u64, Box<str>)> {
+fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16)
         .ok()
         .filter(|address| *address != 0)?;
     matches!(words.next()?, "t" | "T" | "w" | "W").then_some(())?;
-    Some((address, words.next()?.into()))
+    Some((address, words.next()?))
 }
 
 #[cfg(test)]
