@@ -17,7 +17,8 @@ use crate::schema;
 
 /// How long a writer waits for a reader that is about to end.
 const BUSY_MAX: Time = Time::from_secs(5);
-/// Intervals that make place at once, when the store is too long.
+/// So many intervals go at once at most, when they are too old or the store is too long: a wall
+/// clock that is years ahead for a moment empties no store.
 const MAKE_PLACE: i64 = 64;
 /// Names that nobody uses any more are looked for once in so many intervals that go.
 const SWEEP_EVERY: i64 = 256;
@@ -277,10 +278,9 @@ impl Store {
     /// long.
     fn retain(&mut self, now_ns: i64) -> Result<()> {
         let oldest_ns = now_ns.saturating_sub(self.limits.age.as_ns());
-        let mut removed = self.remove("end_ns < ?", oldest_ns)?;
+        let mut removed = self.remove("WHERE end_ns < ?", oldest_ns)?;
         if self.bytes()? > self.limits.bytes {
-            let oldest = "id IN (SELECT id FROM interval ORDER BY id LIMIT ?)";
-            removed += self.remove(oldest, MAKE_PLACE)?;
+            removed += self.remove("WHERE id > ?", 0)?;
         }
         self.removed += removed;
         if removed > 0 {
@@ -295,10 +295,12 @@ impl Store {
         Ok(())
     }
 
+    /// Removes the oldest of those that are meant.
     fn remove(&mut self, which: &str, value: i64) -> Result<i64> {
         let path = self.path.clone();
         let refused = |error| explain(&path, error);
-        let count = format!("SELECT count(*) FROM interval WHERE {which}");
+        let which = format!("SELECT id FROM interval {which} ORDER BY id LIMIT {MAKE_PLACE}");
+        let count = format!("SELECT count(*) FROM ({which})");
         let connection = &mut self.connection;
         let count: i64 = connection
             .query_row(&count, [value], |row| row.get(0))
@@ -307,13 +309,15 @@ impl Store {
             return Ok(0);
         }
         let transaction = connection.transaction().map_err(refused)?;
-        for table in ["histogram", "linear", "worst"] {
-            let of = format!("interval IN (SELECT id FROM interval WHERE {which})");
-            let delete = format!("DELETE FROM {table} WHERE {of}");
+        for (table, column) in [
+            ("histogram", "interval"),
+            ("linear", "interval"),
+            ("worst", "interval"),
+            ("interval", "id"),
+        ] {
+            let delete = format!("DELETE FROM {table} WHERE {column} IN ({which})");
             transaction.execute(&delete, [value]).map_err(refused)?;
         }
-        let delete = format!("DELETE FROM interval WHERE {which}");
-        transaction.execute(&delete, [value]).map_err(refused)?;
         transaction.commit().map_err(refused)?;
         Ok(count)
     }

@@ -201,6 +201,27 @@ fn the_oldest_go_first_by_age_and_by_size() {
 }
 
 #[test]
+fn a_clock_that_is_years_ahead_for_a_moment_empties_no_store() {
+    let place = place();
+    let mut store = create(&place.path, Limits::default()).expect("a store");
+    in_a_hurry(&store);
+    for number in 0..300 {
+        stored(store.append(sample(number)));
+    }
+    let ahead = |mut interval: Interval| {
+        let head = &mut interval.head;
+        head.end_ns += 70 * 366 * 24 * 60 * MINUTE_NS;
+        interval
+    };
+    // Set within an interval, and back within the next one.
+    stored(store.append(ahead(sample(300))));
+    stored(store.append(sample(301)));
+    let kept = all(&store, Range::ALL);
+    assert!(kept.len() > 200, "{} of 302", kept.len());
+    assert_eq!(kept.last(), Some(&sample(301)));
+}
+
+#[test]
 fn a_store_that_is_removed_or_moved_is_begun_anew_and_nothing_is_lost() {
     let place = place();
     let moved = place.path.with_extension("moved");
