@@ -14,6 +14,7 @@ use flate2::write::GzEncoder;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::answer::Answer;
+use crate::connections::Connections;
 use crate::page;
 use crate::question::Words;
 use crate::view::View;
@@ -92,6 +93,7 @@ pub(crate) fn start(
         .worker_threads(1)
         .thread_name(thread)
         .enable_io()
+        .enable_time()
         .build()
         .map_err(|error| Error::io("cannot start the server's thread", error))?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -103,7 +105,7 @@ pub(crate) fn start(
     let (router, query) = router(hosts);
     let (stop, stopped) = oneshot::channel::<()>();
     runtime.spawn(async move {
-        let server = axum::serve(listener, router);
+        let server = axum::serve(Connections::new(listener), router);
         let server = server.with_graceful_shutdown(async move {
             // Dropped: the end, too.
             let _ = stopped.await;

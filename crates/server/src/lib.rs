@@ -12,6 +12,7 @@
 mod answer;
 mod api;
 mod cache;
+mod connections;
 mod events;
 mod foreign;
 mod http;

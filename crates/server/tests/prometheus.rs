@@ -89,7 +89,7 @@ fn metrics() -> Arc<Metrics> {
         worst: vec![worst()],
         ..Interval::default()
     };
-    metrics.add(interval.clone());
+    metrics.add(&interval);
     metrics.closed(&interval, 0, 4096);
     Arc::new(metrics)
 }
@@ -282,4 +282,33 @@ fn a_page_is_for_this_machine_by_get_and_a_taken_port_is_said() {
         error.fixed_by().expect("a fix").contains("--port"),
         "{error:#}"
     );
+}
+
+#[test]
+fn clients_that_ask_for_nothing_keep_nobody_out() {
+    const SILENT: usize = 300;
+    let listening = serve(Arc::new(Served(metrics())), 0).expect("it listens");
+    let host = listening.url["http://".len()..]
+        .trim_end_matches('/')
+        .to_owned();
+    let silent = |begin: &str| {
+        let mut stream = TcpStream::connect(&host).expect("a connection");
+        stream.write_all(begin.as_bytes()).ok();
+        stream
+    };
+    let begins = ["", "G", "GET /metrics HTTP/1.1\r\nHost: "];
+    let mut held: Vec<_> = begins
+        .iter()
+        .cycle()
+        .take(SILENT)
+        .map(|begin| silent(begin))
+        .collect();
+    let answer = get(&host, "/metrics").expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    // The first of them made place: their files are closed.
+    held[0].set_read_timeout(Some(READY_MAX)).expect("set");
+    let left = held[0].read(&mut [0]);
+    assert!(!matches!(&left, Ok(1..)), "{left:?}");
+    let is_waiting = left.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+    assert!(!is_waiting, "it is still open");
 }

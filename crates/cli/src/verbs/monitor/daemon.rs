@@ -217,7 +217,7 @@ impl<'n> Daemon<'n> {
         let mut part = Interval::of(head, &counted.series, &scopes, ahead_ns, &self.names);
         part.linear = linear(&counted);
         (self.began_ns, self.cost) = ((wall_ns, mono_ns), cost);
-        self.metrics.add(part.clone());
+        self.metrics.add(&part);
         if self.open == Interval::default() {
             self.open = part;
         } else {
