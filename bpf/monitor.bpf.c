@@ -19,18 +19,20 @@ enum { WAKE_NONE = 0, WAKE_WAKING = 1, WAKE_QUEUED = 2, WAKE_RUNS = 3 };
 
 // A task's last wake-up, and whether it is a target.
 struct monitored {
+	// Of every wake-up: one line of the cache.
 	rts_u64 expiry_ns; // 0: no timer woke it, or one that says nothing
 	rts_u64 entry_ns;  // the timer's function began, or the wake-up did
 	rts_u64 wakeup_ns;
 	rts_u64 switch_ns;
-	rts_u64 instruction; // which the timer interrupted; 0: not kept
-	struct rts_task interrupted;
-	rts_u8 mode;
 	rts_u8 wake;
 	rts_u8 group;
 	rts_u8 target; // resolved once: by name, tid or process
 	rts_u8 passes; // resolved once: a kernel thread that only passes on the work of others
-	rts_u8 padding[3];
+	rts_u8 kept;   // what the timer interrupted is below
+	rts_u8 mode;
+	rts_u8 padding[2];
+	rts_u64 instruction; // 0: not known
+	struct rts_task interrupted;
 };
 
 // The timer's function that runs on this CPU. The kernel has interrupts off meanwhile: whoever is
@@ -39,6 +41,10 @@ struct timer_frame {
 	rts_u64 entry_ns; // 0: none runs
 	rts_u64 expiry_ns;
 	rts_u64 cpu_base;
+	// From which lateness on a wake-up may be the longest here, by group; of this side.
+	rts_u64 floor_ns[RTS_MONITOR_GROUPS];
+	rts_u32 floor_side;
+	rts_u32 padding;
 };
 
 struct {
@@ -55,16 +61,10 @@ struct {
 	__type(value, struct timer_frame);
 } monitor_timer SEC(".maps");
 
-// Which side is written now.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, rts_u32);
-	__type(value, rts_u32);
-} monitor_side SEC(".maps");
+// Which side is written now; user space maps it, which it cannot what is static.
+volatile rts_u32 monitor_side SEC(".bss.side");
 
-// By side, CPU, group and phase. User space maps what is counted, and reads it without a system
+// By side, CPU and group. User space maps what is counted, and reads it without a system
 // call.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -130,9 +130,7 @@ static __always_inline bool group_of(struct monitored *state, struct task_struct
 
 static __always_inline rts_u32 side_now(void)
 {
-	rts_u32 *side = LOOKUP(monitor_side, 0);
-
-	return side ? *(volatile rts_u32 *)side & 1 : 0;
+	return monitor_side & 1;
 }
 
 static __always_inline void count_linear(rts_u32 side, rts_u32 phase, rts_u64 value_ns)
@@ -148,41 +146,40 @@ static __always_inline void count_linear(rts_u32 side, rts_u32 phase, rts_u64 va
 		__sync_fetch_and_add(&linear->counts[bucket], 1);
 }
 
-static __always_inline struct rts_monitor_series *series_of(rts_u32 side, rts_u8 group,
-		rts_u32 phase)
+static __always_inline struct rts_monitor_series *series_of(rts_u32 side, rts_u8 group)
 {
 	rts_u32 cpu = side * config.cpus_max + bpf_get_smp_processor_id();
 
 	return LOOKUP(monitor_series,
-		      (cpu * RTS_MONITOR_GROUPS + (group & (RTS_MONITOR_GROUPS - 1))) *
-				      RTS_MONITOR_PHASES + phase);
+		      cpu * RTS_MONITOR_GROUPS + (group & (RTS_MONITOR_GROUPS - 1)));
 }
 
-// Counts a sample; its series when it is the longest of this CPU's interval. `alone` says that
-// nothing else on this CPU writes the series now.
-static __always_inline struct rts_monitor_series *measured(rts_u32 side,
+// Counts a sample; whether it is the longest of this CPU's interval. `alone` says that nothing else
+// on this CPU writes the series now.
+static __always_inline bool measured(struct rts_monitor_series *series, rts_u32 side,
 		const struct monitored *state, rts_u32 phase, rts_u64 value_ns, bool alone)
 {
-	struct rts_monitor_series *series = series_of(side, state->group, phase);
-	rts_u32 bucket = histogram_bucket(value_ns);
+	struct rts_monitor_sums *sums = &series->sums[phase];
+	rts_u32 bucket = histogram_bucket(value_ns), *count;
 
-	if (!series || bucket >= RTS_BUCKETS_MAX)
-		return 0;
+	if (bucket >= RTS_BUCKETS_MAX)
+		return false;
+	count = &series->buckets[bucket][phase];
 	if (alone) {
-		series->buckets[bucket]++;
-		series->sum_ns += value_ns;
+		*count += *count != ~0u;
+		sums->sum_ns += value_ns;
 	} else {
-		__sync_fetch_and_add(&series->buckets[bucket], 1);
-		__sync_fetch_and_add(&series->sum_ns, value_ns);
+		__sync_fetch_and_add(count, 1);
+		__sync_fetch_and_add(&sums->sum_ns, value_ns);
 	}
 	if (monitor_config.linear && (state->group & RTS_GROUP_REAL_TIME))
 		count_linear(side, phase, value_ns);
-	if (~value_ns > series->min_inverted_ns)
-		series->min_inverted_ns = ~value_ns;
-	if (value_ns < series->max_ns || (value_ns == series->max_ns && value_ns))
-		return 0;
-	series->max_ns = value_ns;
-	return series;
+	if (~value_ns > sums->min_inverted_ns)
+		sums->min_inverted_ns = ~value_ns;
+	if (value_ns < sums->max_ns || (value_ns == sums->max_ns && value_ns))
+		return false;
+	sums->max_ns = value_ns;
+	return true;
 }
 
 static __always_inline rts_s32 call_of(struct task_struct *task)
@@ -194,16 +191,19 @@ static __always_inline rts_s32 call_of(struct task_struct *task)
 
 // Begins to write the longest sample of a series; nothing when another one is being written.
 static __always_inline struct rts_monitor_worst *worst_begin(struct rts_monitor_series *series,
-		const struct monitored *state, struct task_struct *victim, rts_u64 value_ns,
+		const struct monitored *state, struct task_struct *victim, rts_u32 phase,
 		rts_u64 now_ns)
 {
-	struct rts_monitor_worst *worst = &series->worst;
+	struct rts_monitor_worst *worst;
 
-	if (__sync_val_compare_and_swap(&series->busy, 0, 1)) {
+	if (phase >= RTS_MONITOR_PHASES)
+		return 0;
+	if (__sync_val_compare_and_swap(&series->sums[phase].busy, 0, 1)) {
 		MONITOR_LOSS(worst_missed);
 		return 0;
 	}
-	worst->value_ns = value_ns;
+	worst = &series->worst[phase];
+	worst->value_ns = series->sums[phase].max_ns;
 	worst->at_ns = now_ns;
 	worst->timer = !!state->expiry_ns;
 	worst->parts_ns[0] = state->expiry_ns ? state->entry_ns - state->expiry_ns : 0;
@@ -220,16 +220,38 @@ static __always_inline struct rts_monitor_worst *worst_begin(struct rts_monitor_
 	return worst;
 }
 
-static __always_inline void worst_end(struct rts_monitor_series *series)
+static __always_inline void worst_end(struct rts_monitor_series *series, rts_u32 phase)
 {
-	__sync_lock_test_and_set(&series->busy, 0);
+	__sync_lock_test_and_set(&series->sums[phase].busy, 0);
+}
+
+// A lateness below this makes no wake-up the longest whose longest part it is: that of a timer has
+// to be longer than any before, and a sum is at most so many times as long as its longest part.
+static __always_inline void floor_follows(const struct rts_monitor_series *series, rts_u32 side,
+		rts_u8 group)
+{
+	const struct rts_monitor_sums *sums = series->sums;
+	struct timer_frame *frame = LOOKUP(monitor_timer, 0);
+	rts_u64 floor_ns = sums[RTS_PHASE_TIMER].max_ns;
+
+	if (!frame)
+		return;
+	if (frame->floor_side != side) {
+		__builtin_memset(frame->floor_ns, 0, sizeof(frame->floor_ns));
+		frame->floor_side = side;
+	}
+	if (floor_ns > sums[RTS_PHASE_TIMER_WAKEUP].max_ns / 2)
+		floor_ns = sums[RTS_PHASE_TIMER_WAKEUP].max_ns / 2;
+	if (floor_ns > sums[RTS_PHASE_TIMER_WAKEUP_SWITCH].max_ns / 3)
+		floor_ns = sums[RTS_PHASE_TIMER_WAKEUP_SWITCH].max_ns / 3;
+	frame->floor_ns[group & (RTS_MONITOR_GROUPS - 1)] = floor_ns;
 }
 
 // Who had the CPU when the timer came.
 static __always_inline void blame_interrupted(struct rts_monitor_worst *worst,
 		const struct monitored *state)
 {
-	if (!state->interrupted.tid && !state->instruction && !state->interrupted.comm[0])
+	if (!state->kept)
 		return;
 	worst->culprit = state->interrupted;
 	worst->instruction = state->instruction;
@@ -254,12 +276,11 @@ SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 {
 	struct timer_frame *frame = LOOKUP(monitor_timer, 0);
-	rts_u64 expiry_ns = hrtimer_expiry_ns(timer), *late;
+	rts_u64 expiry_ns = hrtimer_expiry_ns(timer);
 
 	if (!frame || (bpf_core_field_exists(timer->is_soft) && timer->is_soft))
 		return 0;
-	late = hrtimer_late_slot(timer);
-	frame->expiry_ns = late && *late == hrtimer_arming(timer, expiry_ns) ? 0 : expiry_ns;
+	frame->expiry_ns = hrtimer_was_armed_late(timer, expiry_ns) ? 0 : expiry_ns;
 	frame->cpu_base = (rts_u64)timer->base->cpu_base;
 	frame->entry_ns = bpf_ktime_get_ns();
 	return 0;
@@ -275,21 +296,21 @@ int BPF_PROG(hrtimer_expire_exit, struct hrtimer *timer)
 	return 0;
 }
 
-// What the timer interrupted is kept where its lateness may make this wake-up the longest: whatever
-// the other parts add, they are no longer than it.
+// What the timer interrupted is kept where its lateness may make this wake-up the longest.
 static __always_inline void keep_interrupted(struct monitored *state,
 		const struct timer_frame *frame, rts_u64 late_ns)
 {
-	struct rts_monitor_series *series =
-			series_of(side_now(), state->group, RTS_PHASE_TIMER_WAKEUP_SWITCH);
-	struct task_struct *current = bpf_get_current_task_btf();
+	struct task_struct *current;
 	struct pt_regs *regs = 0;
 
-	__builtin_memset(&state->interrupted, 0, sizeof(state->interrupted));
+	state->kept = 0;
+	if (frame->floor_side == side_now() &&
+	    late_ns < frame->floor_ns[state->group & (RTS_MONITOR_GROUPS - 1)])
+		return;
+	current = bpf_get_current_task_btf();
+	state->kept = 1;
 	state->instruction = 0;
 	state->mode = 0;
-	if (!series || late_ns < series->max_ns / 4)
-		return;
 	task_describe(&state->interrupted, current);
 	if (config.irq_regs_offset)
 		regs = (struct pt_regs *)per_cpu_word((void *)frame->cpu_base,
@@ -319,6 +340,7 @@ int BPF_PROG(sched_waking, struct task_struct *wakee)
 	state->wake = WAKE_WAKING;
 	state->switch_ns = 0;
 	state->expiry_ns = 0;
+	state->kept = 0;
 	state->entry_ns = frame->entry_ns;
 	if (!frame->entry_ns) {
 		state->entry_ns = bpf_ktime_get_ns();
@@ -331,17 +353,15 @@ int BPF_PROG(sched_waking, struct task_struct *wakee)
 	return 0;
 }
 
-static __always_inline void count_wakeup(void *ctx, struct monitored *state,
-		struct task_struct *wakee, rts_u32 side, rts_u32 phase, rts_u64 value_ns)
+// Apart from the counting, which is all that most wake-ups need.
+static __noinline void longest_wakeup(void *ctx, const struct monitored *state,
+		struct task_struct *wakee, struct rts_monitor_series *series, rts_u32 phase)
 {
-	struct rts_monitor_series *series = measured(side, state, phase, value_ns, true);
 	rts_u64 late_ns = state->expiry_ns ? state->entry_ns - state->expiry_ns : 0;
 	struct rts_monitor_worst *worst;
 	struct timer_frame *frame;
 
-	if (!series)
-		return;
-	worst = worst_begin(series, state, wakee, value_ns, state->wakeup_ns);
+	worst = worst_begin(series, state, wakee, phase, state->wakeup_ns);
 	if (!worst)
 		return;
 	if (phase != RTS_PHASE_WAKEUP && late_ns >= state->wakeup_ns - state->entry_ns) {
@@ -353,13 +373,23 @@ static __always_inline void count_wakeup(void *ctx, struct monitored *state,
 	} else {
 		blame_current(worst, ctx);
 	}
-	worst_end(series);
+	worst_end(series, phase);
+	floor_follows(series, side_now(), state->group);
+}
+
+static __always_inline void count_wakeup(void *ctx, const struct monitored *state,
+		struct task_struct *wakee, rts_u32 side, struct rts_monitor_series *series,
+		rts_u32 phase, rts_u64 value_ns)
+{
+	if (measured(series, side, state, phase, value_ns, true))
+		longest_wakeup(ctx, state, wakee, series, phase);
 }
 
 // On the CPU that gets the task.
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *wakee)
 {
+	struct rts_monitor_series *series;
 	struct monitored *state;
 	rts_u64 now_ns;
 	rts_u32 side;
@@ -378,25 +408,26 @@ int BPF_PROG(sched_wakeup, struct task_struct *wakee)
 	state->wakeup_ns = now_ns;
 	state->wake = WAKE_QUEUED;
 	side = side_now();
-	count_wakeup(ctx, state, wakee, side, RTS_PHASE_WAKEUP, now_ns - state->entry_ns);
+	series = series_of(side, state->group);
+	if (!series)
+		return 0;
+	count_wakeup(ctx, state, wakee, side, series, RTS_PHASE_WAKEUP, now_ns - state->entry_ns);
 	if (!state->expiry_ns)
 		return 0;
-	count_wakeup(ctx, state, wakee, side, RTS_PHASE_TIMER,
+	count_wakeup(ctx, state, wakee, side, series, RTS_PHASE_TIMER,
 			state->entry_ns - state->expiry_ns);
-	count_wakeup(ctx, state, wakee, side, RTS_PHASE_TIMER_WAKEUP, now_ns - state->expiry_ns);
+	count_wakeup(ctx, state, wakee, side, series, RTS_PHASE_TIMER_WAKEUP,
+			now_ns - state->expiry_ns);
 	return 0;
 }
 
-static __always_inline void count_switch(void *ctx, struct monitored *state,
-		struct task_struct *next, rts_u32 side, rts_u32 phase, rts_u64 value_ns)
+static __noinline void longest_switch(void *ctx, const struct monitored *state,
+		struct task_struct *next, struct rts_monitor_series *series, rts_u32 phase)
 {
-	struct rts_monitor_series *series = measured(side, state, phase, value_ns, true);
 	rts_u64 late_ns = state->expiry_ns ? state->entry_ns - state->expiry_ns : 0;
 	struct rts_monitor_worst *worst;
 
-	if (!series)
-		return;
-	worst = worst_begin(series, state, next, value_ns, state->switch_ns);
+	worst = worst_begin(series, state, next, phase, state->switch_ns);
 	if (!worst)
 		return;
 	// Of a sum, who had the CPU in its longest part.
@@ -405,13 +436,23 @@ static __always_inline void count_switch(void *ctx, struct monitored *state,
 		blame_interrupted(worst, state);
 	else
 		blame_current(worst, ctx);
-	worst_end(series);
+	worst_end(series, phase);
+	floor_follows(series, side_now(), state->group);
+}
+
+static __always_inline void count_switch(void *ctx, const struct monitored *state,
+		struct task_struct *next, rts_u32 side, struct rts_monitor_series *series,
+		rts_u32 phase, rts_u64 value_ns)
+{
+	if (measured(series, side, state, phase, value_ns, true))
+		longest_switch(ctx, state, next, series, phase);
 }
 
 // Only the first time after a wake-up: who is preempted afterwards is late by his own run.
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+	struct rts_monitor_series *series;
 	struct monitored *state;
 	struct pt_regs *regs;
 	rts_u64 now_ns;
@@ -428,9 +469,12 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	}
 	state->switch_ns = now_ns;
 	side = side_now();
-	count_switch(ctx, state, next, side, RTS_PHASE_SWITCH, now_ns - state->wakeup_ns);
+	series = series_of(side, state->group);
+	if (!series)
+		return 0;
+	count_switch(ctx, state, next, side, series, RTS_PHASE_SWITCH, now_ns - state->wakeup_ns);
 	if (state->expiry_ns)
-		count_switch(ctx, state, next, side, RTS_PHASE_TIMER_WAKEUP_SWITCH,
+		count_switch(ctx, state, next, side, series, RTS_PHASE_TIMER_WAKEUP_SWITCH,
 				now_ns - state->expiry_ns);
 	if (!monitor_config.until_return || (next->flags & PF_KTHREAD))
 		return 0;
@@ -444,16 +488,18 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 static __always_inline void count_return(struct monitored *state, struct task_struct *task,
 		rts_u32 phase, rts_u64 value_ns, rts_u64 now_ns)
 {
-	struct rts_monitor_series *series = measured(side_now(), state, phase, value_ns, false);
+	rts_u32 side = side_now();
+	struct rts_monitor_series *series = series_of(side, state->group);
 	struct rts_monitor_worst *worst;
 
-	if (!series)
+	if (!series || !measured(series, side, state, phase, value_ns, false))
 		return;
-	worst = worst_begin(series, state, task, value_ns, now_ns);
+	worst = worst_begin(series, state, task, phase, now_ns);
 	if (!worst)
 		return;
+	worst->value_ns = value_ns;
 	worst->parts_ns[3] = now_ns - state->switch_ns;
-	worst_end(series);
+	worst_end(series, phase);
 }
 
 // Interrupts are on here, and the task may be preempted.

@@ -20,6 +20,7 @@ enum rts_monitor_phase {
 	RTS_PHASE_TOTAL = 6,  // from the expiry to there
 };
 #define RTS_MONITOR_PHASES 7
+#define RTS_MONITOR_PHASES_ROOM 8
 
 // Whom a sample belongs to: bits, so that each sample is counted once.
 enum rts_monitor_group {
@@ -47,14 +48,21 @@ struct rts_monitor_worst {
 	struct rts_stack stack; // of the culprit
 };
 
-// One per CPU, side of the double buffer, group and phase.
-struct rts_monitor_series {
+// What every sample of a phase writes besides its bucket.
+struct rts_monitor_sums {
 	rts_u64 sum_ns;
 	rts_u64 max_ns;
 	rts_u64 min_inverted_ns; // ~min: zero is none
 	rts_u64 busy;            // somebody writes `worst`
-	struct rts_monitor_worst worst;
-	rts_u64 buckets[RTS_BUCKETS_MAX];
+};
+
+// One per CPU, side of the double buffer and group. The phases of a wake-up lie beside each other,
+// and so do their buckets, which are of much the same size: it touches few lines of memory, and few
+// pages.
+struct rts_monitor_series {
+	struct rts_monitor_sums sums[RTS_MONITOR_PHASES_ROOM];
+	rts_u32 buckets[RTS_BUCKETS_MAX][RTS_MONITOR_PHASES_ROOM]; // full, they stay so
+	struct rts_monitor_worst worst[RTS_MONITOR_PHASES];
 };
 
 // One per CPU, side of the double buffer and phase: of real-time tasks.

@@ -43,18 +43,46 @@ static __always_inline rts_u64 *hrtimer_late_slot(struct hrtimer *timer)
 	return totals ? &totals->armed_late[((address >> 6) ^ (address >> 14)) & (LATE_SLOTS - 1)] : 0;
 }
 
+// When a timer was last armed after its expiry: one that expires later than this was not. Spares
+// nearly every expiry the look into the slots.
+static rts_u64 armed_late_ns;
+#define ARMED_LATE_TRIES 8
+
+static __always_inline void armed_late_at(rts_u64 now_ns)
+{
+	for (int i = 0; i < ARMED_LATE_TRIES; i++) {
+		rts_u64 last_ns = armed_late_ns;
+
+		if (last_ns >= now_ns ||
+		    __sync_val_compare_and_swap(&armed_late_ns, last_ns, now_ns) == last_ns)
+			return;
+	}
+}
+
 // Whether a timer is armed after its own expiry, which is noted: it fires at once, late by its own
 // fault. Any other touches no memory of ours.
 static __always_inline bool hrtimer_armed_late(struct hrtimer *timer, rts_u64 expiry_ns)
 {
-	rts_u64 *slot;
+	rts_u64 now_ns = bpf_ktime_get_ns(), *slot;
 
-	if (expiry_ns + ARMED_LATE_NS_MIN >= bpf_ktime_get_ns())
+	if (expiry_ns + ARMED_LATE_NS_MIN >= now_ns)
 		return false;
 	slot = hrtimer_late_slot(timer);
 	if (slot)
 		*slot = hrtimer_arming(timer, expiry_ns);
+	armed_late_at(now_ns);
 	return true;
+}
+
+// Whether a timer that expires now was armed after its expiry.
+static __always_inline bool hrtimer_was_armed_late(struct hrtimer *timer, rts_u64 expiry_ns)
+{
+	rts_u64 *slot;
+
+	if (*(volatile rts_u64 *)&armed_late_ns < expiry_ns)
+		return false;
+	slot = hrtimer_late_slot(timer);
+	return slot && *slot == hrtimer_arming(timer, expiry_ns);
 }
 
 // A task that arms a timer after its expiry was busy when it was due.
@@ -118,7 +146,6 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
 	struct hrtimer_frame *frame;
 	struct hardirq_frame *irq;
-	rts_u64 *late;
 
 	if (!cpu || !(frame = hrtimer_frame(cpu)))
 		return false;
@@ -135,8 +162,7 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 		bell_ring(cpu);
 	if (config.evidence_floor_ns && irq->active)
 		mark_who_stays(cpu, timer);
-	late = hrtimer_late_slot(timer);
-	if (late && *late == hrtimer_arming(timer, frame->expiry_ns)) {
+	if (hrtimer_was_armed_late(timer, frame->expiry_ns)) {
 		frame->release_ns = frame->expiry_ns;
 		frame->expiry_ns = 0;
 		return true;

@@ -58,7 +58,7 @@ SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 {
 	rts_u64 now_ns = bpf_ktime_get_ns(), expiry_ns = hrtimer_expiry_ns(timer);
-	rts_u64 key = (rts_u64)timer->function, *late;
+	rts_u64 key = (rts_u64)timer->function;
 	struct function *outer = LOOKUP(tracker_functions, 0), *function;
 
 	if (!outer || !filter_cpu() || !tracker_only(key) ||
@@ -70,8 +70,7 @@ int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 	function->timer = hrtimer_address(timer);
 	function->key = key;
 	function->begin_ns = now_ns;
-	late = hrtimer_late_slot(timer);
-	if (late && *late == hrtimer_arming(timer, expiry_ns))
+	if (hrtimer_was_armed_late(timer, expiry_ns))
 		return 0;
 	// With slack a timer may run before the last moment that it allows: then it is not late.
 	return measured(ctx, expiry_ns < now_ns ? expiry_ns : now_ns, now_ns, key, LATE);

@@ -10,6 +10,8 @@ use crate::{raw, text};
 
 /// `RTS_MONITOR_PHASES`.
 pub const PHASES_MAX: usize = 7;
+/// `RTS_MONITOR_PHASES_ROOM`.
+pub const PHASES_ROOM: usize = 8;
 /// `RTS_MONITOR_GROUPS`.
 pub const GROUPS_MAX: usize = 4;
 /// `RTS_GROUP_REAL_TIME`.
@@ -38,17 +40,25 @@ pub struct RawWorst {
     pub stack: raw::Stack,
 }
 
+/// `struct rts_monitor_sums`.
+#[allow(missing_docs)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawSums {
+    pub sum_ns: u64,
+    pub max_ns: u64,
+    pub min_inverted_ns: u64,
+    pub busy: u64,
+}
+
 /// `struct rts_monitor_series`.
 #[allow(missing_docs)]
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawSeries {
-    pub sum_ns: u64,
-    pub max_ns: u64,
-    pub min_inverted_ns: u64,
-    pub busy: u64,
-    pub worst: RawWorst,
-    pub buckets: [u64; raw::BUCKETS_MAX],
+    pub sums: [RawSums; PHASES_ROOM],
+    pub buckets: [[u32; PHASES_ROOM]; raw::BUCKETS_MAX],
+    pub worst: [RawWorst; PHASES_MAX],
 }
 
 /// `struct rts_monitor_linear`.
@@ -86,7 +96,9 @@ macro_rules! plain {
         unsafe impl raw::Plain for $name {}
     )* };
 }
-plain!(RawWorst, RawSeries, RawLinear, RawLosses, RawConfig);
+plain!(
+    RawWorst, RawSums, RawSeries, RawLinear, RawLosses, RawConfig
+);
 
 /// A part of a wake-up, or a sum of parts that begins at the expiry of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,26 +241,33 @@ impl PhaseSeries {
     }
 }
 
-/// Reads a series; none when it has no samples.
+/// Whether a sample was counted: the shortest of any is not zero as it is written.
+pub fn has_samples(sums: &RawSums) -> bool {
+    sums.min_inverted_ns != 0
+}
+
+/// Reads the series of a phase; none when it has no samples.
 pub fn decode_series(series: &RawSeries, cpu: Cpu, group: u8, phase: Phase) -> Option<PhaseSeries> {
-    let buckets = series.buckets.iter().enumerate();
-    let buckets = buckets.filter(|(_, count)| **count > 0);
+    let number = phase as usize;
+    let buckets = series.buckets.iter().map(|row| row[number]).enumerate();
+    let buckets = buckets.filter(|(_, count)| *count > 0);
     let buckets: Vec<_> = buckets
-        .map(|(bucket, count)| (bucket as u16, *count))
+        .map(|(bucket, count)| (bucket as u16, u64::from(count)))
         .collect();
     if buckets.is_empty() {
         return None;
     }
-    let worst = decode_worst(&series.worst);
+    let sums = &series.sums[number];
+    let worst = decode_worst(&series.worst[number]);
     Some(PhaseSeries {
         cpu,
         group,
         phase: phase as u8,
-        sum: ns(series.sum_ns),
-        min: ns(!series.min_inverted_ns),
-        max: ns(series.max_ns),
+        sum: ns(sums.sum_ns),
+        min: ns(!sums.min_inverted_ns),
+        max: ns(sums.max_ns),
         buckets,
-        worst: worst.filter(|worst| worst.value.as_ns_unsigned() == series.max_ns),
+        worst: worst.filter(|worst| worst.value.as_ns_unsigned() == sums.max_ns),
     })
 }
 
@@ -293,13 +312,18 @@ mod tests {
     fn a_series_is_read_with_its_worst_and_lengths_that_lie_are_cut() {
         let mut series: RawSeries = raw::zeroed();
         assert_eq!(decode_series(&series, Cpu(1), 1, Phase::Timer), None);
-        series.buckets[20] = 3;
-        (series.sum_ns, series.max_ns, series.min_inverted_ns) = (63, 22, !20);
-        series.worst.at_ns = 7;
-        series.worst.value_ns = 22;
-        series.worst.stack.length = u32::MAX;
-        series.worst.call = -1;
-        series.worst.culprit.tid = -1;
+        assert!(!has_samples(&series.sums[0]));
+        series.buckets[20][0] = 3;
+        series.buckets[21][1] = 9;
+        let sums = &mut series.sums[0];
+        (sums.sum_ns, sums.max_ns, sums.min_inverted_ns) = (63, 22, !20);
+        let worst = &mut series.worst[0];
+        worst.at_ns = 7;
+        worst.value_ns = 22;
+        worst.stack.length = u32::MAX;
+        worst.call = -1;
+        worst.culprit.tid = -1;
+        assert!(has_samples(&series.sums[0]));
         let read = decode_series(&series, Cpu(1), 1, Phase::Timer).expect("samples");
         assert_eq!(
             (read.count(), read.min.as_ns(), read.max.as_ns()),
@@ -309,7 +333,7 @@ mod tests {
         assert_eq!((worst.call, worst.culprit, worst.timer), (None, None, None));
         assert_eq!(worst.stack.len(), raw::STACK_MAX);
         // The longest came while another one was being written.
-        series.max_ns = 23;
+        series.sums[0].max_ns = 23;
         let read = decode_series(&series, Cpu(1), 1, Phase::Timer).expect("samples");
         assert_eq!(read.worst, None);
     }

@@ -30,9 +30,15 @@ fn claims() -> Claims {
     );
     claim!(
         claims,
+        RawSums,
+        "rts_monitor_sums",
+        [sum_ns, max_ns, min_inverted_ns, busy]
+    );
+    claim!(
+        claims,
         RawSeries,
         "rts_monitor_series",
-        [sum_ns, max_ns, min_inverted_ns, busy, worst, buckets]
+        [sums, buckets, worst]
     );
     claim!(claims, RawLinear, "rts_monitor_linear", [counts]);
     claim!(
@@ -49,6 +55,7 @@ fn claims() -> Claims {
     );
     for (name, value) in [
         ("RTS_MONITOR_PHASES", PHASES_MAX),
+        ("RTS_MONITOR_PHASES_ROOM", PHASES_ROOM),
         ("RTS_MONITOR_GROUPS", GROUPS_MAX),
         ("RTS_GROUP_REAL_TIME", GROUP_REAL_TIME as usize),
         ("RTS_GROUP_NAMED", GROUP_NAMED as usize),

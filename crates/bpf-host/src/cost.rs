@@ -9,6 +9,8 @@ use event::Result;
 use crate::config::WatchConfig;
 use crate::load::Load;
 use crate::object;
+use crate::statistics::{ProgramCost, program_costs};
+use crate::trackers::{Tracker, TrackerConfig, TrackerWatch};
 use crate::watch::Watch;
 
 /// The programs of `enum rts_program`, by value.
@@ -78,6 +80,66 @@ pub fn measure_cost(
         }
     }
     Ok(costs)
+}
+
+/// What one call of a tracker's programs takes, by the kernel's own measuring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrackerCost {
+    /// The program.
+    pub program: String,
+    /// The number of calls.
+    pub calls: u64,
+    /// The average over that of an empty program on `sched_switch` in the same seconds, which is
+    /// the measuring.
+    pub average_over_empty_ns: f64,
+}
+
+/// Runs a tracker of all tasks and an empty program side by side for `duration`, under whatever
+/// runs on the machine.
+///
+/// # Errors
+/// Those of [`TrackerWatch::start`].
+pub fn measure_tracker_cost(
+    tracker: &'static Tracker,
+    duration: Duration,
+) -> Result<Vec<TrackerCost>> {
+    let empty = object::load(object::open(object::EMPTY)?, |name| name == "nothing")?;
+    let _empty_links = object::attach(&empty, |_| true)?;
+    let watch = TrackerWatch::start(
+        tracker,
+        &TrackerConfig {
+            watch: WatchConfig {
+                threshold: event::Duration::MAX,
+                waker_stacks: false,
+                ..WatchConfig::default()
+            },
+            ..TrackerConfig::default()
+        },
+    )?;
+    let before = (program_costs(&empty), watch.costs());
+    std::thread::sleep(duration);
+    let after = (program_costs(&empty), watch.costs());
+    let empty_ns = averages(&before.0, &after.0).next();
+    let empty_ns = empty_ns.map_or(0.0, |(_, _, average_ns)| average_ns);
+    let cost = |(program, calls, average_ns): (&str, u64, f64)| TrackerCost {
+        program: program.to_owned(),
+        calls,
+        average_over_empty_ns: average_ns - empty_ns,
+    };
+    Ok(averages(&before.1, &after.1).map(cost).collect())
+}
+
+/// Of the programs that ran in between: name, calls and nanoseconds a call.
+fn averages<'c>(
+    before: &'c [ProgramCost],
+    after: &'c [ProgramCost],
+) -> impl Iterator<Item = (&'c str, u64, f64)> + 'c {
+    let both = before.iter().zip(after);
+    both.filter_map(|(before, after)| {
+        let calls = after.calls - before.calls;
+        let run_ns = after.run_ns - before.run_ns;
+        (calls > 0).then(|| (after.program.as_str(), calls, run_ns as f64 / calls as f64))
+    })
 }
 
 /// One program's profile, of all CPUs.

@@ -2,10 +2,11 @@
 
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Instant;
 
 use abi::monitor::{
-    GROUPS_MAX, PHASES_MAX, Phase, PhaseSeries, RawConfig, RawLinear, RawLosses, RawSeries,
-    decode_series,
+    GROUPS_MAX, PHASES_MAX, PHASES_ROOM, Phase, PhaseSeries, RawConfig, RawLinear, RawLosses,
+    RawSeries, RawSums, decode_series, has_samples,
 };
 use abi::raw;
 use event::{Cpu, Error, ErrorKind, Result, TaskPattern};
@@ -16,7 +17,8 @@ use crate::config::{Targets, WatchConfig};
 use crate::features::{Features, has_tracepoint, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
 use crate::object;
-use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion_misses};
+use crate::sampled_cost::SampledCost;
+use crate::statistics::{RunTimeStatistics, program_costs, recursion_misses};
 use crate::watch::{attach_iterator, run_iterator};
 
 /// Maps of the shared headers that trackers use and the monitor does not.
@@ -111,7 +113,9 @@ pub struct PhaseMonitor {
     cpus_max: u32,
     side: u32,
     losses: MonitorLosses,
-    _statistics: Option<RunTimeStatistics>,
+    /// Tasks that are not known yet could not be looked for.
+    must_resolve: bool,
+    cost: SampledCost<RunTimeStatistics>,
 }
 
 impl PhaseMonitor {
@@ -156,15 +160,13 @@ impl PhaseMonitor {
             config: config.clone(),
             cpus_max: raw.cpus_max,
             side: 0,
-            _statistics: RunTimeStatistics::enable().ok(),
+            must_resolve: false,
+            cost: SampledCost::new(Instant::now()),
         })
     }
 
     /// Ends the interval and begins the next one: what happens meanwhile is in one of the two.
-    ///
-    /// # Errors
-    /// When the kernel refuses to iterate over its tasks.
-    pub fn close(&mut self) -> Result<PhaseInterval> {
+    pub fn close(&mut self) -> PhaseInterval {
         let side = self.side;
         self.side ^= 1;
         self.maps.side.store(0, self.side);
@@ -177,16 +179,30 @@ impl PhaseMonitor {
         let losses = self.maps.losses(&self.object);
         interval.losses = losses.since(self.losses);
         self.losses = losses;
-        if interval.losses.storage_failures > 0 {
-            run_iterator(&self.resolve)?;
+        // What was counted is not lost where the kernel refuses to iterate over its tasks now.
+        if interval.losses.storage_failures > 0 || self.must_resolve {
+            self.must_resolve = run_iterator(&self.resolve).is_err();
         }
-        Ok(interval)
+        interval
     }
 
-    /// What the programs cost since the start, by the kernel's own measuring; all zero where that
-    /// is not allowed.
-    pub fn costs(&self) -> Vec<ProgramCost> {
-        program_costs(&self.object)
+    /// Finds out, for a moment of each minute, what the programs cost: to be called a few times a
+    /// second.
+    pub fn measure_cost(&mut self) {
+        let run_ns = || {
+            program_costs(&self.object)
+                .iter()
+                .map(|cost| cost.run_ns)
+                .sum()
+        };
+        let measure = || RunTimeStatistics::enable().ok();
+        self.cost.look(Instant::now(), run_ns, measure);
+    }
+
+    /// What the programs cost since the start, by the kernel's own measuring of a moment of each
+    /// minute, which is part of it; zero where that is not allowed.
+    pub fn cost_ns(&self) -> u64 {
+        self.cost.spent_ns()
     }
 
     /// Reads and empties the series of a side that nobody writes.
@@ -194,15 +210,18 @@ impl PhaseMonitor {
         for (cpu, group) in
             (0..self.cpus_max).flat_map(|cpu| (0..GROUPS_MAX).map(move |group| (cpu, group)))
         {
-            for phase in Phase::ALL {
-                let cpus = side as usize * self.cpus_max as usize + cpu as usize;
-                let number = (cpus * GROUPS_MAX + group) * PHASES_MAX + phase as usize;
-                let series = self.maps.series.load(number);
-                if let Some(series) = decode_series(&series, Cpu(cpu), group as u8, phase) {
-                    interval.series.push(series);
-                    self.maps.series.store(number, raw::zeroed());
-                }
+            let cpus = side as usize * self.cpus_max as usize + cpu as usize;
+            let number = cpus * GROUPS_MAX + group;
+            // Most CPUs have nothing of most groups, and all of it takes 22 kilobytes.
+            if !self.maps.series.sums(number).iter().any(has_samples) {
+                continue;
             }
+            let series = Box::new(self.maps.series.load(number));
+            let of_phase = |phase: Phase| decode_series(&series, Cpu(cpu), group as u8, phase);
+            interval
+                .series
+                .extend(Phase::ALL.into_iter().filter_map(of_phase));
+            self.maps.series.store(number, raw::zeroed());
         }
     }
 
@@ -241,7 +260,7 @@ struct Maps {
 impl Maps {
     fn of(object: &Object) -> Result<Maps> {
         Ok(Maps {
-            side: Mapped::of(object, "monitor_side")?,
+            side: Mapped::of(object, ".bss.side")?,
             series: Mapped::of(object, "monitor_series")?,
             linear: Mapped::of(object, "monitor_linear")?,
             losses: Mapped::of(object, "monitor_losses")?,
@@ -308,6 +327,14 @@ impl<T: raw::Plain> Mapped<T> {
     }
 }
 
+impl Mapped<RawSeries> {
+    /// What says whether anything was counted, without the rest.
+    fn sums(&self, number: usize) -> [RawSums; PHASES_ROOM] {
+        // SAFETY: as for the whole value, of which this is the begin.
+        unsafe { (&raw const (*self.place(number)).sums).read_volatile() }
+    }
+}
+
 /// The targets as the chain's own configuration has them.
 fn targets(config: &MonitorConfig) -> WatchConfig {
     let mut named = config.named.clone();
@@ -348,7 +375,7 @@ fn prepare_maps(opened: &mut OpenObject, config: &MonitorConfig, cpus_max: u32) 
             map.set_autocreate(false).map_err(refused)?;
         }
         let length = match name.as_str() {
-            "monitor_series" => 2 * (GROUPS_MAX * PHASES_MAX) as u32 * cpus_max,
+            "monitor_series" => 2 * GROUPS_MAX as u32 * cpus_max,
             "monitor_linear" if config.linear => 2 * PHASES_MAX as u32 * cpus_max,
             "monitor_losses" => cpus_max,
             _ => 0,

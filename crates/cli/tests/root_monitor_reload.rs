@@ -96,3 +96,23 @@ fn a_reload_closes_the_open_interval_only_where_something_else_is_counted() {
     // Nothing is counted in both.
     assert!(all[1].1.head.begin_ns >= all[0].1.head.end_ns);
 }
+
+#[test]
+fn settings_that_are_read_again_put_off_no_end_of_an_interval() {
+    const READ_AGAIN_EVERY: std::time::Duration = std::time::Duration::from_millis(300);
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = folder.path().join("monitor.toml");
+    let path = folder.path().join("monitor.db");
+    let text = format!("store = '{}'\nevery = '1s'\n", path.display());
+    std::fs::write(&settings, &text).expect("written");
+    let mut running = Running::start(&settings);
+    let closed = (0..20).any(|_| {
+        // That is what is tested: it comes before an interval is over.
+        std::thread::sleep(READ_AGAIN_EVERY);
+        running.reload(&text, "settings read again");
+        let heads = Store::open(&path).and_then(|store| store.heads());
+        !heads.expect("a store").is_empty()
+    });
+    assert!(closed, "twenty times, and no interval was closed");
+}

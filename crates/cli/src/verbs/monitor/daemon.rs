@@ -42,9 +42,9 @@ pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
     let begun = Instant::now();
     let mut daemon = Daemon::start(&options, &notifier)?;
     loop {
-        daemon.count(&reload, begun)?;
+        daemon.count(&reload, begun);
         if !reload.swap(false, Ordering::Relaxed) {
-            daemon.close()?;
+            daemon.close();
             return daemon.say_end();
         }
         notifier.say("RELOADING=1");
@@ -76,6 +76,10 @@ struct Daemon<'n> {
     pushing: Option<Pushing>,
     /// What was counted since the last interval was closed.
     open: Interval,
+    /// When that began, as far as the next end goes.
+    opened: Instant,
+    /// When what was counted was last taken.
+    ticked: Instant,
     /// Where the open part of that began, on the wall clock and on the one that nobody sets.
     began_ns: (i64, i64),
     cost: Cost,
@@ -105,23 +109,26 @@ impl<'n> Daemon<'n> {
                 .as_ref()
                 .map(|fleet| Pushing::new(fleet, &options.store)),
             open: Interval::default(),
+            opened: Instant::now(),
+            ticked: Instant::now(),
             began_ns: (0, 0),
             cost: Cost::default(),
             closed: 0,
             lost: 0,
         };
-        daemon.begin()?;
+        daemon.begin();
+        give_memory_back();
         eprintln!("{}", daemon.plan());
         notifier.say("READY=1\nWATCHDOG=1");
         Ok(daemon)
     }
 
     /// What was counted, and what it cost to begin, are no part of the first interval.
-    fn begin(&mut self) -> Result<()> {
-        self.counting.close()?;
+    fn begin(&mut self) {
+        self.counting.close();
         self.began_ns = (wall_ns(), now_ns(ClockId::Monotonic));
+        self.opened = Instant::now();
         self.cost = self.cost_now();
-        Ok(())
     }
 
     fn plan(&self) -> String {
@@ -144,7 +151,8 @@ impl<'n> Daemon<'n> {
             self.listening = listen(&self.pages, &new)?;
         }
         if counting.is_some() || store.is_some() {
-            self.close()?;
+            self.close();
+            self.opened = Instant::now();
         }
         match store {
             Some(store) => {
@@ -163,33 +171,34 @@ impl<'n> Daemon<'n> {
         self.options = new;
         if let Some(counting) = counting {
             self.counting = counting;
-            self.begin()?;
+            self.begin();
         }
         Ok(())
     }
 
     /// Counts until somebody asks to stop or to read the settings again.
-    fn count(&mut self, reload: &AtomicBool, begun: Instant) -> Result<()> {
+    fn count(&mut self, reload: &AtomicBool, begun: Instant) {
         let time = |duration: Duration| Time::from_nanos(duration.as_ns_unsigned());
         let every = time(self.options.every);
         let end = self.options.run_for.map(|run_for| begun + time(run_for));
-        let (mut next_tick, mut next_close) = (Instant::now() + TICK, Instant::now() + every);
         loop {
             let now = Instant::now();
+            // Not from now on: whoever has the settings read again puts off nothing.
+            let next_close = self.opened + every;
+            self.counting.measure_cost();
             let is_over = end.is_some_and(|end| now >= end);
             if is_over || reload.load(Ordering::Relaxed) || signals::request() != Request::GoOn {
-                return Ok(());
+                return;
             }
             if now >= next_close {
-                self.close()?;
+                self.close();
                 // Late, it does not hurry afterwards.
-                next_close = (next_close + every).max(now);
-                next_tick = now + TICK;
-            } else if now >= next_tick {
-                self.tick()?;
-                next_tick = now + TICK;
+                let is_late = now >= next_close + every;
+                self.opened = if is_late { now } else { next_close };
+            } else if now >= self.ticked + TICK {
+                self.tick();
             }
-            let wait = [Some(next_tick), Some(next_close), end]
+            let wait = [Some(self.ticked + TICK), Some(self.opened + every), end]
                 .into_iter()
                 .flatten();
             let wait = wait.map(|at| at.saturating_duration_since(Instant::now()));
@@ -198,8 +207,8 @@ impl<'n> Daemon<'n> {
     }
 
     /// Takes what was counted since the last call.
-    fn tick(&mut self) -> Result<()> {
-        let counted = self.counting.close()?;
+    fn tick(&mut self) {
+        let counted = self.counting.close();
         let (wall_ns, mono_ns) = (wall_ns(), now_ns(ClockId::Monotonic));
         let cost = self.cost_now();
         let losses = &counted.losses;
@@ -223,13 +232,13 @@ impl<'n> Daemon<'n> {
         } else {
             self.open.append(part);
         }
+        self.ticked = Instant::now();
         self.notifier.say("WATCHDOG=1");
-        Ok(())
     }
 
     /// Ends the interval and stores it.
-    fn close(&mut self) -> Result<()> {
-        self.tick()?;
+    fn close(&mut self) {
+        self.tick();
         let interval = std::mem::take(&mut self.open);
         self.closed += 1;
         match self.store.append(interval.clone()) {
@@ -251,7 +260,6 @@ impl<'n> Daemon<'n> {
         if let Some(pushing) = &mut self.pushing {
             pushing.closed();
         }
-        Ok(())
     }
 
     fn say_end(&self) -> Result<Outcome> {
@@ -282,7 +290,7 @@ impl<'n> Daemon<'n> {
 
     fn cost_now(&self) -> Cost {
         Cost {
-            programs_ns: self.counting.costs().iter().map(|cost| cost.run_ns).sum(),
+            programs_ns: self.counting.cost_ns(),
             process_ns: now_ns(ClockId::ProcessCPUTime),
         }
     }
@@ -292,6 +300,15 @@ impl Cost {
     fn since(self, before: Cost) -> Duration {
         let programs_ns = self.programs_ns.saturating_sub(before.programs_ns);
         Duration::from_ns(programs_ns as i64 + self.process_ns - before.process_ns)
+    }
+}
+
+/// What only the start needed: the types of the kernel, its functions as text, the programs.
+fn give_memory_back() {
+    // SAFETY: it touches what is free alone.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
