@@ -21,6 +21,7 @@ mod report;
 mod reports;
 mod snapshot;
 mod stats;
+mod trackers;
 mod watch;
 
 use std::process::ExitCode;

@@ -14,6 +14,7 @@ use crate::memcached;
 use crate::options::Options;
 use crate::report::{Bar, Cell, Report, Table, number, text};
 use crate::stats::{Comparison, median};
+use crate::trackers;
 
 /// Of a watch without the flight recorder.
 const SHARE_PERCENT_MAX: f64 = 3.0;
@@ -87,7 +88,9 @@ pub fn measure(options: &Options) -> Result<Report> {
     let rounds = options.pick(10, 1);
     let loops = options.pick(400_000, 1_000);
     let throughput = throughput(options, rounds, loops)?;
-    let mut tables = vec![accounted, throughput];
+    let (by_tracker, of_trackers) = trackers::measure(options)?;
+    bars.extend(of_trackers);
+    let mut tables = vec![accounted, throughput, by_tracker];
     if let Some((table, more)) = memcached::measure(options)? {
         tables.push(table);
         bars.extend(more);
@@ -100,7 +103,9 @@ pub fn measure(options: &Options) -> Result<Report> {
              measuring included) and CPU time of our process, over elapsed time × CPUs, from the \
              watch's `end` line; {seconds} s each under hackbench ({GROUPS} groups of {FDS} + \
              {FDS} threads, pipes) and a 1 kHz timer. Then hackbench's own time for {loops} loops, \
-             {rounds} rounds of all ways in turn. Then a busy server that is named: Debian's \
+             {rounds} rounds of all ways in turn. Then each tracker of all tasks beside an empty program, \
+             under hackbench, connections over loopback and writes to a file: the average of its \
+             programs' calls, by the kernel's own measuring. Then a busy server that is named: Debian's \
              memcached over loopback, four connections, the ways in random order."
         ),
         tables,

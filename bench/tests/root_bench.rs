@@ -61,7 +61,7 @@ fn an_event_of_an_application_is_measured() {
 
 #[test]
 fn a_watch_is_accounted_and_compared() {
-    check("watch", &[4, 5, 5]);
+    check("watch", &[4, 5, 6, 5]);
 }
 
 #[test]
