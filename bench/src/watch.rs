@@ -103,10 +103,10 @@ pub fn measure(options: &Options) -> Result<Report> {
              measuring included) and CPU time of our process, over elapsed time × CPUs, from the \
              watch's `end` line; {seconds} s each under hackbench ({GROUPS} groups of {FDS} + \
              {FDS} threads, pipes) and a 1 kHz timer. Then hackbench's own time for {loops} loops, \
-             {rounds} rounds of all ways in turn. Then each tracker of all tasks beside an empty program, \
-             under hackbench, connections over loopback and writes to a file: the average of its \
-             programs' calls, by the kernel's own measuring. Then a busy server that is named: Debian's \
-             memcached over loopback, four connections, the ways in random order."
+             {rounds} rounds of all ways in turn. Then each tracker of all tasks beside an empty \
+             program, under hackbench, connections over loopback and writes to a file: the average \
+             of its programs' calls, by the kernel's own measuring. Then a busy server that is \
+             named: Debian's memcached over loopback, four connections, the ways in random order."
         ),
         tables,
         bars,

@@ -53,7 +53,13 @@ fn claims() -> Claims {
         "rts_monitor_config",
         [linear, until_return, every_task, padding]
     );
-    for (name, value) in [
+    let numbers = numbers().into_iter();
+    claims.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
+    claims
+}
+
+fn numbers() -> Vec<(&'static str, usize)> {
+    vec![
         ("RTS_MONITOR_PHASES", PHASES_MAX),
         ("RTS_MONITOR_PHASES_ROOM", PHASES_ROOM),
         ("RTS_MONITOR_GROUPS", GROUPS_MAX),
@@ -73,10 +79,7 @@ fn claims() -> Claims {
         ("RTS_MODE_USER", Mode::User as usize),
         ("RTS_MODE_IDLE", Mode::Idle as usize),
         ("RTS_MODE_ENABLED", Mode::Enabled as usize),
-    ] {
-        claims.push((name.to_owned(), value));
-    }
-    claims
+    ]
 }
 
 #[test]
