@@ -49,7 +49,7 @@ pub(super) struct Limits {
 }
 
 /// Measures all of it, the peer's half where it is there; the highest rates, which take half a
-/// minute for each tracer, only where `rates` asks for them.
+/// minute for each tracer, and every round of the recorders only where `rates` asks for them.
 pub(super) fn measure(scene: &Scene<'_>, starts: usize, rates: bool) -> Result<Limits> {
     let mut limits = Limits {
         tables: Vec::new(),
@@ -61,7 +61,7 @@ pub(super) fn measure(scene: &Scene<'_>, starts: usize, rates: bool) -> Result<L
     };
     eprintln!("  two threads, recorders, the start of a process");
     add(scaling(scene)?);
-    add(recorders(scene)?);
+    add(recorders(scene, if rates { RECORDED_ROUNDS } else { 1 })?);
     add(starting(scene, starts)?);
     add(super::crowd::crowds(scene, rates)?);
     if rates {
@@ -144,11 +144,11 @@ fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
 
 /// CPU time of whoever reads the rings, for an event: what a process with many costs beyond one
 /// with few. What the process itself costs, the memory of its rings above all, is shown apart.
-fn recorders(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
+fn recorders(scene: &Scene<'_>, rounds: usize) -> Result<(Table, Vec<Bar>)> {
     let many = scene.loops * RECORDED_LOOPS;
     let our_cost = || Cost::of(many, |loops| our_recorder(scene, loops));
     let (ours, theirs) = match scene.lttng.as_deref() {
-        Some(library) => in_turn(scene, library, many, our_cost)?,
+        Some(library) => in_turn(scene, library, (rounds, many), our_cost)?,
         None => (vec![our_cost()?], Vec::new()),
     };
     let spread = |costs: &[Cost]| {
@@ -278,7 +278,7 @@ fn our_recorder(scene: &Scene<'_>, loops: u64) -> Result<f64> {
 fn in_turn(
     scene: &Scene<'_>,
     library: &Path,
-    many: u64,
+    (rounds, many): (usize, u64),
     our_cost: impl Fn() -> Result<Cost>,
 ) -> Result<(Vec<Cost>, Vec<Cost>)> {
     let daemon = Daemon::start(scene.folder)?;
@@ -301,7 +301,7 @@ fn in_turn(
             Ok(until_idle(consumer)? - before)
         };
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for _ in 0..RECORDED_ROUNDS {
+        for _ in 0..rounds {
             ours.push(our_cost()?);
             theirs.push(Cost::of(many, used)?);
         }

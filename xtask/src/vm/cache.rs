@@ -20,20 +20,37 @@ pub fn folder() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// One guest, or one fetch, at a time on this machine; free again when the file is closed.
+/// One guest by this machine's clock, or one fetch, at a time; free again when the file is closed.
 pub fn lock() -> Result<File> {
     lock_in(&folder()?)
 }
 
+/// For a guest in virtual time: others of its kind may run beside it, and nothing else.
+pub fn lock_shared() -> Result<File> {
+    let [now, later] = [
+        FlockOperation::NonBlockingLockShared,
+        FlockOperation::LockShared,
+    ];
+    hold(&folder()?, now, later)
+}
+
 /// Waits until nobody else holds the folder's file `lock`.
 pub fn lock_in(folder: &Path) -> Result<File> {
+    let [now, later] = [
+        FlockOperation::NonBlockingLockExclusive,
+        FlockOperation::LockExclusive,
+    ];
+    hold(folder, now, later)
+}
+
+fn hold(folder: &Path, now: FlockOperation, later: FlockOperation) -> Result<File> {
     let path = folder.join("lock");
     let mut options = OpenOptions::new();
     let file = options.create(true).truncate(false).write(true).open(&path);
     let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+    if rustix::fs::flock(&file, now).is_err() {
         eprintln!("waiting for {}, held by another run", path.display());
-        rustix::fs::flock(&file, FlockOperation::LockExclusive).context("cannot lock")?;
+        rustix::fs::flock(&file, later).context("cannot lock")?;
     }
     Ok(file)
 }

@@ -67,6 +67,12 @@ impl Case {
         rows.peek() == Some(&"") || rows.any(|row| row == name)
     }
 
+    /// Whether the program under test is in the image or judges what comes back.
+    pub fn needs_program(&self) -> bool {
+        let mut needs = self.needs.iter();
+        needs.any(|need| need == "rtscope" || need.starts_with("scenarios"))
+    }
+
     /// What this machine lacks for the case, and the way out.
     pub fn lack(&self) -> Option<String> {
         let ours = ["injector", "rtscope", "scenarios", TEST];

@@ -82,7 +82,10 @@ pub enum Outcome {
 impl Guest<'_> {
     /// Waits for its turn, boots the guest and waits for its end, at most `limit`.
     pub fn run(&self, limit: Duration) -> Result<Boot> {
-        let _alone = cache::lock()?;
+        let _turn = match self.profile.exact {
+            true => cache::lock_shared()?,
+            false => cache::lock()?,
+        };
         let disk = self.folder.join("disk.raw");
         let file = std::fs::File::create(&disk);
         let file = file.with_context(|| format!("cannot write {}", disk.display()))?;

@@ -34,8 +34,9 @@ mod verdict;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use case::Case;
 use guest::Guest;
@@ -201,15 +202,56 @@ struct Plan {
     program: Option<PathBuf>,
 }
 
+/// One case on one kernel, or why it cannot run here.
+struct Due<'a> {
+    case: &'a Case,
+    kernel: &'a str,
+    fetched: Result<Arc<Fetched>, String>,
+}
+
 impl Plan {
     /// Runs the cells; those for which this machine lacks something are skipped with the reason.
+    ///
+    /// Guests in virtual time run beside one another, after the others: each takes one of this
+    /// machine's CPUs and measures nothing of it.
     fn run(&self, repository: &Path) -> Result<Matrix> {
         let mut suite = Suite::new(repository)?;
         suite.only.clone_from(&self.only);
         suite.program.clone_from(&self.program);
         let _mine = cache::lock_in(suite.artefacts())?;
+        let (exact, alone): (Vec<_>, Vec<_>) = self
+            .due()
+            .into_iter()
+            .partition(|due| due.case.profile.exact);
+        let good = self.one_by_one(&mut suite, &Mutex::new(alone.into_iter()))?;
+        if good && !exact.is_empty() {
+            if exact.iter().any(|due| due.case.needs_program()) {
+                suite.rtscope()?;
+            }
+            let lanes = std::thread::available_parallelism()?.get().min(exact.len());
+            let left = Mutex::new(exact.into_iter());
+            std::thread::scope(|scope| -> Result<()> {
+                let lane = |mut suite: Suite| {
+                    let left = &left;
+                    scope.spawn(move || self.one_by_one(&mut suite, left))
+                };
+                let lanes: Vec<_> = (0..lanes).map(|_| lane(suite.beside())).collect();
+                for lane in lanes {
+                    lane.join()
+                        .map_err(|_| anyhow!("a cell's thread panicked"))??;
+                }
+                Ok(())
+            })?;
+        }
+        let matrix = std::mem::take(&mut *suite.matrix());
+        Ok(matrix)
+    }
+
+    /// The cells that are wanted, kernel by kernel.
+    fn due(&self) -> Vec<Due<'_>> {
         let lack = host::lack();
-        'all: for kernel in &self.kernels {
+        let mut due = Vec::new();
+        for kernel in &self.kernels {
             let wanted = self.cases.iter().filter(|case| {
                 case.runs_on(&kernel.name) && (!self.core || case.is_core_on(&kernel.name))
             });
@@ -218,22 +260,43 @@ impl Plan {
                 continue;
             }
             let fetched = match &lack {
-                Some(lack) => Err(anyhow::anyhow!("{lack}")),
-                None => kernel.fetch(),
+                Some(lack) => Err(lack.to_string()),
+                None => kernel.fetch().map_err(|error| format!("{error:#}")),
             };
-            for case in wanted {
-                let good = match (&fetched, case.lack()) {
-                    (Ok(fetched), None) => suite.cell(case, fetched),
-                    (Ok(_), Some(lack)) => suite.skip(case, &kernel.name, &lack),
-                    (Err(error), _) => suite.skip(case, &kernel.name, &format!("{error:#}")),
-                };
-                suite.matrix.write(&suite.artefacts().join(MATRIX))?;
-                if !good && self.fail_fast {
-                    break 'all;
-                }
+            let fetched = fetched.map(Arc::new);
+            due.extend(wanted.into_iter().map(|case| Due {
+                case,
+                kernel: &kernel.name,
+                fetched: fetched.clone(),
+            }));
+        }
+        due
+    }
+
+    /// Runs what is left until nothing is, or until the first failure where that ends the run;
+    /// false when one failed.
+    fn one_by_one<'a>(
+        &self,
+        suite: &mut Suite,
+        left: &Mutex<impl Iterator<Item = Due<'a>>>,
+    ) -> Result<bool> {
+        loop {
+            let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(due) = next else {
+                return Ok(true);
+            };
+            let good = match (&due.fetched, due.case.lack()) {
+                (Ok(fetched), None) => suite.cell(due.case, fetched),
+                (Ok(_), Some(lack)) => suite.skip(due.case, due.kernel, &lack),
+                (Err(error), _) => suite.skip(due.case, due.kernel, error),
+            };
+            suite.matrix().write(&suite.artefacts().join(MATRIX))?;
+            if !good && self.fail_fast {
+                let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+                left.by_ref().for_each(drop);
+                return Ok(false);
             }
         }
-        Ok(suite.matrix)
     }
 }
 

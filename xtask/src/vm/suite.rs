@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -25,18 +26,25 @@ const CRASHES_MAX: u32 = 2;
 /// Lines of the console that a failure shows.
 const TAIL: usize = 25;
 
-/// Runs cells and keeps the score.
+/// Runs cells, one after the other, and keeps the score.
 pub struct Suite {
     repository: PathBuf,
     artefacts: PathBuf,
     /// The program under test; built when it is needed and there is none.
     pub program: Option<PathBuf>,
-    /// What became of the cells.
-    pub matrix: Matrix,
+    together: Arc<Together>,
     /// Only scenarios whose name contains one of these, separated by commas; empty: all.
     pub only: String,
     /// Of the cell that runs.
     boots: Boots,
+}
+
+/// What suites have in common that run cells at the same time.
+#[derive(Default)]
+struct Together {
+    matrix: Mutex<Matrix>,
+    /// Held while an image is made: what goes into it is built below the artefacts.
+    building: Mutex<()>,
 }
 
 /// The boots of one cell.
@@ -64,10 +72,28 @@ impl Suite {
             repository: repository.to_path_buf(),
             artefacts,
             program: None,
-            matrix: Matrix::default(),
+            together: Arc::default(),
             only: String::new(),
             boots: Boots::default(),
         })
+    }
+
+    /// Another suite over the same tree that runs cells beside this one; both keep one score.
+    pub fn beside(&self) -> Suite {
+        Suite {
+            repository: self.repository.clone(),
+            artefacts: self.artefacts.clone(),
+            program: self.program.clone(),
+            together: self.together.clone(),
+            only: self.only.clone(),
+            boots: Boots::default(),
+        }
+    }
+
+    /// What became of the cells so far.
+    pub fn matrix(&self) -> MutexGuard<'_, Matrix> {
+        let matrix = self.together.matrix.lock();
+        matrix.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where results, consoles and `matrix.json` go.
@@ -89,7 +115,7 @@ impl Suite {
             _ => eprintln!("{name}: ok, {held} claims"),
         }
         let passed = end == End::Passed;
-        self.matrix.add(Cell {
+        self.matrix().add(Cell {
             case: case.name.clone(),
             kernel: kernel.name.clone(),
             held,
@@ -102,7 +128,7 @@ impl Suite {
 
     /// Notes that `case` cannot run on `kernel` here, which is no failure.
     pub fn skip(&mut self, case: &Case, kernel: &str, why: &str) -> bool {
-        self.matrix.add(Cell {
+        self.matrix().add(Cell {
             case: case.name.clone(),
             kernel: kernel.to_owned(),
             held: 0,
@@ -184,7 +210,7 @@ impl Suite {
             if !holds {
                 broken.push(format!("{}: {answer:?}", scenario.name));
             }
-            self.matrix.score.add(Judged {
+            self.matrix().score.add(Judged {
                 kernel: kernel.name.clone(),
                 profile: case.profile.name,
                 exact,
@@ -196,7 +222,7 @@ impl Suite {
             let answer = Answer::Wrong(sentence);
             lines += &format!("false\t{name}\t{answer:?}\n");
             broken.push(format!("{name}: {answer:?}"));
-            self.matrix.score.add(Judged {
+            self.matrix().score.add(Judged {
                 kernel: kernel.name.clone(),
                 profile: case.profile.name,
                 exact,
@@ -262,6 +288,8 @@ impl Suite {
 
     /// An image without a script.
     pub fn image(&mut self, needs: &[String], kernel: &Fetched) -> Result<Image> {
+        let together = self.together.clone();
+        let _building = together.building.lock();
         let modules = Modules::open(&kernel.modules())?;
         let mut image = Image::new(&self.repository, &modules)?;
         for need in needs {
