@@ -2,33 +2,20 @@
 //! silence. Needs no privilege.
 
 mod recorded;
+mod told;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use recorded::{Running, Scene, compile_with_probe, run};
+use told::{PROGRAM, Traced};
 
 const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
 
-/// For each number that it reads, writes so many events and says how many it has written.
-const PROGRAM: &str = r#"
-#include <stdio.h>
-#include <rtscope/event.h>
-int main(void)
-{
-    int more, written = 0;
-    while (scanf("%d", &more) == 1) {
-        for (; more > 0; more--)
-            RTSCOPE_EVENT(robot, step, i32("i", written++));
-        printf("%d\n", written);
-        fflush(stdout);
-    }
-    return 0;
-}
-"#;
+/// Of one CPU: filled in the tests.
+const RING: &str = "32K";
 
 /// A recorder of the scene, told to write events of `pattern` to `output`.
 fn recorder(scene: &Scene, pattern: &str, output: &Path) -> Child {
@@ -95,38 +82,6 @@ fn numbers(trace: &Path) -> Vec<u64> {
     text.lines().filter_map(number).collect()
 }
 
-/// A traced program that writes as many events as it is told.
-struct Traced {
-    child: Child,
-    said: BufReader<ChildStdout>,
-}
-
-impl Traced {
-    fn start(scene: &Scene, program: &Path) -> Traced {
-        let mut command = Command::new(program);
-        command.env("RTSCOPE_DIR", scene.shared());
-        command.env("RTSCOPE_RING_SIZE", "32K");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("the program");
-        let said = BufReader::new(child.stdout.take().expect("its output"));
-        Traced { child, said }
-    }
-
-    /// Writes `count` events more; gives how many there are.
-    fn write(&mut self, count: u64) -> u64 {
-        let input = self.child.stdin.as_mut().expect("its input");
-        writeln!(input, "{count}").expect("it reads");
-        let mut line = String::new();
-        self.said.read_line(&mut line).expect("it answers");
-        line.trim().parse().expect("a number")
-    }
-
-    fn end(mut self) {
-        drop(self.child.stdin.take());
-        assert!(self.child.wait().expect("it ends").success());
-    }
-}
-
 /// A recorder is killed, `alone` events are written without one, and another recorder comes. Gives
 /// how many events it says were lost.
 fn check(name: &str, alone: u64) -> u64 {
@@ -134,7 +89,7 @@ fn check(name: &str, alone: u64) -> u64 {
     let scene = Scene::new();
     let mut first = recorder(&scene, "robot", &scene.trace());
     wait_until(&mut first, || is_announced(&scene));
-    let mut traced = Traced::start(&scene, &program);
+    let mut traced = Traced::start(&program, scene.shared(), RING);
     traced.write(100);
     let left = staged(&scene.trace(), &first);
     wait_until(&mut first, || holds_events(&left));
@@ -203,7 +158,7 @@ fn what_a_killed_recorder_wrote_is_named_and_recovered_and_its_end_is_a_loss() {
     let scene = Scene::new();
     let mut first = recorder(&scene, "robot", &scene.trace());
     wait_until(&mut first, || is_announced(&scene));
-    let mut traced = Traced::start(&scene, &program);
+    let mut traced = Traced::start(&program, scene.shared(), RING);
     traced.write(100);
     let left = staged(&scene.trace(), &first);
     wait_until(&mut first, || holds_events(&left));
@@ -253,7 +208,7 @@ fn left_on(scene: &Scene, name: &str) -> Traced {
     let program = compile_with_probe(name, SWITCH, &[]);
     let mut first = recorder(scene, "robot", &scene.trace());
     wait_until(&mut first, || is_announced(scene));
-    let mut traced = Traced::start(scene, &program);
+    let mut traced = Traced::start(&program, scene.shared(), RING);
     assert_eq!(traced.write(1), 1, "it is recorded");
     first.kill().expect("killed");
     first.wait().expect("reaped");

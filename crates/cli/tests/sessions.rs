@@ -3,62 +3,18 @@
 
 mod recorded;
 mod session;
+mod told;
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use recorded::{compile_with_probe, run};
 use session::{Night, numbers};
+use told::{PROGRAM, Traced};
 
-/// For each number that it reads, writes so many events and says how many it has written.
-const PROGRAM: &str = r#"
-#include <stdio.h>
-#include <rtscope/event.h>
-int main(void)
-{
-    int more, written = 0;
-    while (scanf("%d", &more) == 1) {
-        for (; more > 0; more--)
-            RTSCOPE_EVENT(robot, step, i32("i", written++));
-        printf("%d\n", written);
-        fflush(stdout);
-    }
-    return 0;
-}
-"#;
-
-struct Traced {
-    child: Child,
-    said: BufReader<ChildStdout>,
-}
-
-impl Traced {
-    fn start(night: &Night, name: &str) -> Traced {
-        let mut command = Command::new(compile_with_probe(name, PROGRAM, &[]));
-        command.env("RTSCOPE_DIR", night.scene.shared());
-        command.env("RTSCOPE_RING_SIZE", "1M");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("the program");
-        let said = BufReader::new(child.stdout.take().expect("its output"));
-        Traced { child, said }
-    }
-
-    fn write(&mut self, count: u64) -> u64 {
-        let input = self.child.stdin.as_mut().expect("its input");
-        writeln!(input, "{count}").expect("it reads");
-        let mut line = String::new();
-        self.said.read_line(&mut line).expect("it answers");
-        line.trim().parse().expect("a number")
-    }
-}
-
-impl Drop for Traced {
-    fn drop(&mut self) {
-        // It may be gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn traced(night: &Night, name: &str) -> Traced {
+    let program = compile_with_probe(name, PROGRAM, &[]);
+    Traced::start(&program, night.scene.shared(), "1M")
 }
 
 fn folders(path: &Path) -> Vec<String> {
@@ -74,7 +30,7 @@ fn folders(path: &Path) -> Vec<String> {
 fn archives_hold_each_event_once_and_in_order_whoever_asks_for_them() {
     let night = Night::new();
     night.says("start", &["--user", "robot"]);
-    let mut traced = Traced::start(&night, "rotated");
+    let mut traced = traced(&night, "rotated");
     let mut written = 0;
     for round in 0..4 {
         written = traced.write(500);
@@ -144,7 +100,7 @@ fn a_name_is_one_sessions_and_a_stopped_one_is_not_found() {
 fn what_a_killed_session_wrote_is_finished_by_who_stops_it() {
     let night = Night::new();
     night.says("start", &["--user", "robot"]);
-    let mut traced = Traced::start(&night, "killed_session");
+    let mut traced = traced(&night, "killed_session");
     traced.write(300);
     night.says("rotate", &[]);
     traced.write(300);
@@ -197,7 +153,7 @@ fn what_a_killed_session_wrote_is_finished_by_who_stops_it() {
 fn a_snapshot_of_a_flight_holds_the_newest_and_nothing_from_before_a_clear() {
     let night = Night::new();
     night.says("start", &["--user", "robot", "--flight"]);
-    let mut traced = Traced::start(&night, "in_flight");
+    let mut traced = traced(&night, "in_flight");
     traced.write(100);
     night.says("snapshot", &[]);
     night.says("clear", &[]);
@@ -218,7 +174,7 @@ fn a_snapshot_of_a_flight_holds_the_newest_and_nothing_from_before_a_clear() {
 fn rotating_and_stopping_at_the_same_time_loses_nothing() {
     let night = Night::new();
     night.says("start", &["--user", "robot", "--keep", "1000"]);
-    let mut traced = Traced::start(&night, "raced");
+    let mut traced = traced(&night, "raced");
     let written = traced.write(1000);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -257,7 +213,7 @@ fn settings_of_a_file_are_checked_before_anything_begins() {
     );
     std::fs::write(&file, "user = ['robot']\nkeep = '2'\n").expect("written");
     night.says("start", &["--config", path]);
-    let mut traced = Traced::start(&night, "configured");
+    let mut traced = traced(&night, "configured");
     for _ in 0..4 {
         traced.write(10);
         night.says("rotate", &[]);
