@@ -1,7 +1,9 @@
 # One command for each thing that people do here. `make demo` and `make test` install what is missing.
 
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
-RTSCOPE := $(TARGET_DIR)/release/rtscope
+# Of Cargo.toml: packages are built by `dist`, which is smaller and takes longer to build.
+PROFILE ?= release
+RTSCOPE = $(TARGET_DIR)/$(PROFILE)/rtscope
 PREFIX ?= /usr/local
 DESTDIR ?=
 # Debug information lies apart, where debuggers and profilers look; packages do that by themselves.
@@ -12,7 +14,7 @@ DEBUG_FILE := $(DESTDIR)$(PREFIX)/bin/.debug/rtscope.debug
         check-packages static book licences wheel clean deps
 
 build: deps ui
-	cargo build --release --package cli
+	cargo build --profile $(PROFILE) --package cli
 
 deps:
 	@packaging/deps.sh build
@@ -101,11 +103,11 @@ uninstall:
 
 # The trace engine for C and C++; docs/library.md says how to use it.
 install-library: deps
-	cargo build --release --package capi
+	cargo build --profile $(PROFILE) --package capi
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	install -m 755 $(TARGET_DIR)/release/librtscope.so $(DESTDIR)$(PREFIX)/lib/librtscope.so.1
+	install -m 755 $(TARGET_DIR)/$(PROFILE)/librtscope.so $(DESTDIR)$(PREFIX)/lib/librtscope.so.1
 	ln -sf librtscope.so.1 $(DESTDIR)$(PREFIX)/lib/librtscope.so
-	install -m 644 $(TARGET_DIR)/release/librtscope.a $(DESTDIR)$(PREFIX)/lib/librtscope.a
+	install -m 644 $(TARGET_DIR)/$(PROFILE)/librtscope.a $(DESTDIR)$(PREFIX)/lib/librtscope.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include \
 	    crates/capi/include/rtscope.h crates/capi/include/rtscope.hpp
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/rtscope \
@@ -115,16 +117,17 @@ install-library: deps
 # The program without any shared library, for every distribution. The target may be another one
 # that the toolchain has, as in STATIC_TARGET=x86_64-unknown-linux-musl.
 STATIC_TARGET ?= $(shell rustc --print host-tuple)
-STATIC := $(TARGET_DIR)/static/$(STATIC_TARGET)/release/rtscope
+STATIC = $(TARGET_DIR)/static/$(STATIC_TARGET)/$(PROFILE)/rtscope
 static: deps ui
 	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$$(cc -dumpmachine) \
-	    cargo build --release --package cli --features static --target $(STATIC_TARGET) \
+	    cargo build --profile $(PROFILE) --package cli --features static --target $(STATIC_TARGET) \
 	    --target-dir $(TARGET_DIR)/static
 
 # Packages of all that is installed, into target/packages: .deb, .rpm, tarballs, an OCI image.
+packages: PROFILE = dist
 packages: static
 	rm -rf $(TARGET_DIR)/stage
-	$(MAKE) install install-library DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr STRIP=no
+	$(MAKE) install install-library PROFILE=$(PROFILE) DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr STRIP=no
 	$(MAKE) -C probe install OUT=$(abspath $(TARGET_DIR))/probe-build \
 	    DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
 	@packaging/deps.sh packages
