@@ -22,7 +22,7 @@ impl View {
         let worst = words.count("worst", 50, ROWS_MAX)?.max(1);
         let range = range(words, &index)?;
         let meant = Meant::new(&index, family, words);
-        let wanted = |one: &Activation| meant.has(one);
+        let wanted = (!meant.all).then_some(|one: &Activation| meant.has(one));
         let grid = index.latencies(family, range, columns, worst, wanted);
         let point = |one: &Activation| point(&index, family, one);
         let stats = match words.text("stats") {
@@ -90,6 +90,7 @@ impl Meant {
         let search = words.text("search").to_lowercase();
         let tasks = index.tasks.iter().map(|task| is_meant(task, &search));
         let mut numbers: Vec<u32> = match family {
+            _ if search.is_empty() => Vec::new(),
             Family::Wakeup => Vec::new(),
             _ => index.timed(family).iter().map(|one| one.what).collect(),
         };

@@ -18,7 +18,7 @@ use crate::matches::Matches;
 /// Pages look at what is known so far this often, at most.
 const PUBLISH_EVERY: Duration = Duration::from_millis(400);
 /// And no more of the time goes into it than one part in so many.
-const PUBLISH_PART: u32 = 5;
+const PUBLISH_PART: u32 = 20;
 /// Answers that took long are kept, so many.
 const KEPT: usize = 8;
 

@@ -92,6 +92,7 @@ impl Index {
             call_names: from.list(Reader::string)?,
             losses: from.list(Reader::loss)?,
             checkpoints: from.list(|from| Some((from.i64()?, from.u32()?)))?,
+            blocks: Default::default(),
         };
         from.0.is_empty().then_some(index)
     }

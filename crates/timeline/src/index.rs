@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::latency::{self, Activation, Family, Stats};
+use crate::latency::{self, Activation, Blocks, Family, Stats};
 use crate::track::Track;
 
 /// Events between two [checkpoints](Index::checkpoints).
@@ -114,6 +114,8 @@ pub struct Index {
     pub losses: Vec<Loss>,
     /// When every 4096th event was, and how many events of the same instant stand before it.
     pub checkpoints: Vec<(i64, u32)>,
+    /// Sums of what is timed, by family.
+    pub(crate) blocks: [Blocks; 4],
 }
 
 impl Index {

@@ -8,10 +8,13 @@
 //! - The states are the kernel state's own: a track says at any instant what the reports say.
 //! - What nobody knows is a state, [`Kind::Unknown`]; it is never filled.
 //! - The cost of an answer grows with the pixels that are asked for, not with the events.
-//! - Pure: no file, no clock, no printing. [`Index::to_bytes`] is for whoever keeps it.
+//! - Pure: no file, no clock, no printing. [`Index::to_bytes`] is for whoever keeps it. A walk puts
+//!   the tracks together on a second thread.
 
 mod build;
 mod bytes;
+mod collect;
+mod gather;
 mod index;
 mod latency;
 mod state;

@@ -40,16 +40,21 @@ impl Index {
         out
     }
 
-    /// Those of a family in a range, as [`latency::grid`].
+    /// Those of a family in a range; without `wanted` all of them, which costs as much whatever the
+    /// range.
     pub fn latencies(
         &self,
         family: Family,
         range_ns: (i64, i64),
         columns: usize,
         worst: usize,
-        wanted: impl Fn(&Activation) -> bool,
+        wanted: Option<impl Fn(&Activation) -> bool>,
     ) -> LatencyGrid {
-        latency::grid(self.timed(family), range_ns, columns, worst, wanted)
+        let (all, blocks) = (self.timed(family), &self.blocks[family as usize]);
+        match wanted {
+            Some(wanted) => latency::grid(all, range_ns, columns, worst, wanted),
+            None => latency::grid_of_all(all, blocks, range_ns, columns, worst),
+        }
     }
 
     /// The longest latency of a row of [`LatencyGrid::counts`], and how many rows there are.

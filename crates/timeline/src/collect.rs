@@ -1,0 +1,339 @@
+//! What a walk learns as it goes: it tells the tracks, and keeps the rest.
+
+use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId, Sink, Waker};
+use trace::{LossCause, Lost};
+
+use crate::gather::{Teller, Told};
+use crate::index::{CHECKPOINT_EVENTS, Index, Loss, TaskFacts};
+use crate::latency::{Activation, Family, NO_TASK};
+use crate::state::{Kind, State, WokenBy};
+use crate::track::{Segment, Track};
+
+/// What is known of a trace so far, but for its tracks, which are told.
+#[derive(Debug)]
+pub(crate) struct Collect {
+    /// Without tracks and without what was timed.
+    index: Index,
+    teller: Teller,
+    /// System calls by number that were seen.
+    calls: u32,
+    /// Losses that begin behind the last event so far.
+    held: Vec<Loss>,
+    /// Events of the instant of the last one, it among them.
+    of_instant: u32,
+}
+
+impl Collect {
+    pub fn new(teller: Teller) -> Collect {
+        Collect {
+            index: Index::default(),
+            teller,
+            calls: 0,
+            held: Vec::new(),
+            of_instant: 0,
+        }
+    }
+
+    /// The events so far.
+    pub fn events(&self) -> u64 {
+        self.index.events
+    }
+
+    /// The last event, where there was one.
+    pub fn last_ns(&self) -> Option<i64> {
+        (self.index.events > 0).then_some(self.index.end_ns)
+    }
+
+    /// Bytes could not be read.
+    pub fn damaged(&mut self) {
+        self.index.damages += 1;
+    }
+
+    /// What was told so far is heard.
+    pub fn flush(&mut self) {
+        self.teller.flush();
+    }
+
+    /// What is known of all that was flushed.
+    pub fn look(&self, kernel: &Kernel) -> Index {
+        let (head, open) = rest(self.index.clone(), self.calls, kernel);
+        self.teller.look(head, open)
+    }
+
+    /// An event at this instant.
+    pub fn count(&mut self, now_ns: i64) {
+        let index = &mut self.index;
+        if index.events == 0 {
+            index.begin_ns = now_ns;
+        }
+        self.of_instant = match index.events > 0 && now_ns == index.end_ns {
+            true => self.of_instant.saturating_add(1),
+            false => 0,
+        };
+        if index.events.is_multiple_of(CHECKPOINT_EVENTS) {
+            index.checkpoints.push((now_ns, self.of_instant));
+        }
+        index.events += 1;
+        index.end_ns = now_ns;
+    }
+
+    /// Events are missing.
+    pub fn lost(&mut self, kernel: &mut Kernel, lost: &Lost, offset_ns: i64) {
+        let wall_ns = |at: event::Instant| at.as_ns().saturating_add(offset_ns);
+        let loss = Loss {
+            cpu: lost.cpu.map(|cpu| cpu.0),
+            begin_ns: wall_ns(lost.range.begin),
+            end_ns: wall_ns(lost.range.end),
+            count: lost.count,
+            cause: cause(lost.cause),
+        };
+        if lost.hides_what_happened() {
+            self.held.push(loss.clone());
+        }
+        self.index.losses.push(loss);
+        let seen = self.index.events > 0;
+        self.lose(kernel, if seen { self.index.end_ns } else { i64::MAX });
+    }
+
+    /// The model is told of the losses that have begun by now. One that begins behind the last
+    /// event takes nothing away from what lies before that.
+    pub fn lose(&mut self, kernel: &mut Kernel, now_ns: i64) {
+        if self.held.is_empty() {
+            return;
+        }
+        let (begun, held): (Vec<Loss>, Vec<Loss>) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|loss| loss.begin_ns <= now_ns);
+        self.held = held;
+        for loss in begun {
+            kernel.lost(loss.cpu, loss.begin_ns, loss.end_ns, self);
+        }
+    }
+
+    fn stayed(&mut self, cpu: u32, what: CpuWhat, holder: Holder, segment: Segment) {
+        for told in stretches(cpu, what, holder, segment).into_iter().flatten() {
+            self.teller.tell(told);
+        }
+    }
+
+    fn thread(&mut self, task: ProcId, state: State, segment: Segment) {
+        let segment = Segment { state, ..segment };
+        self.teller.tell(Told::Thread(task, segment));
+    }
+
+    /// Handlers and system calls that ended.
+    fn ended(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let end_ns = kernel.now_ns();
+        let one = |cpu: u32, begin_ns: i64, task: u32, what: u32| Activation {
+            end_ns,
+            latency_ns: end_ns.saturating_sub(begin_ns),
+            task,
+            cpu,
+            what,
+        };
+        match *change {
+            Change::IrqEntry { irq, name } => {
+                if let (Ok(irq), false) = (u32::try_from(irq), name.is_empty()) {
+                    let name = || event::plain_text(name);
+                    self.index.irq_names.entry(irq).or_insert_with(name);
+                }
+            }
+            Change::IrqExit { cpu, irq, begin_ns } => {
+                if let Ok(irq) = u32::try_from(irq) {
+                    self.timed(Family::Irq, one(cpu, begin_ns, NO_TASK, irq));
+                }
+            }
+            Change::SoftirqExit {
+                cpu, vec, begin_ns, ..
+            } => {
+                if let Ok(vec) = u32::try_from(vec) {
+                    self.timed(Family::Softirq, one(cpu, begin_ns, NO_TASK, vec));
+                }
+            }
+            Change::CallExit {
+                process,
+                cpu,
+                call,
+                begin_ns,
+                ..
+            } => {
+                self.calls = self.calls.max(call.saturating_add(1));
+                self.timed(Family::Call, one(cpu, begin_ns, process.0, call));
+            }
+            _ => {}
+        }
+    }
+
+    /// All but the tracks, and what is still open.
+    pub fn finish(self, kernel: &Kernel) -> (Index, Vec<Told>) {
+        rest(self.index, self.calls, kernel)
+    }
+
+    fn timed(&mut self, family: Family, one: Activation) {
+        self.teller.tell(Told::Timed(family, one));
+    }
+}
+
+/// The index but for its tracks, which are only as many as they will be, and what is still open.
+fn rest(mut index: Index, calls: u32, kernel: &Kernel) -> (Index, Vec<Told>) {
+    let open = open(kernel, index.end_ns);
+    index.cpus.resize_with(kernel.cpus(), Track::default);
+    let tasks = kernel.processes().map(|(_, process)| TaskFacts {
+        tid: process.tid,
+        pid: process.pid,
+        prio: process.prio,
+        comm: match process.comm.bytes() {
+            b"" => process.woken_as.text(),
+            _ => process.comm.text(),
+        },
+    });
+    index.tasks = tasks.collect();
+    let count = index.tasks.len();
+    index.threads.resize_with(count, Track::default);
+    let names = (0..calls).map(|call| kernel.call_name(call).to_owned());
+    index.call_names = names.collect();
+    (index, open)
+}
+
+/// What has begun and has not ended.
+fn open(kernel: &Kernel, end_ns: i64) -> Vec<Told> {
+    let mut open = Vec::new();
+    kernel.open_stretches(end_ns, |cpu, what, holder, from_ns, until_ns| {
+        let told = stretches(cpu, what, holder, unknown(from_ns, until_ns));
+        open.extend(told.into_iter().flatten());
+    });
+    for (id, process) in kernel.processes() {
+        let waits = process.runnable_since_ns.map(|ns| (ns, false));
+        let begun = waits.or(process.blocked_since_ns.map(|ns| (ns, true)));
+        let known = begun.filter(|(since_ns, blocked)| {
+            kernel.is_known_since(*since_ns) && (*blocked || !process.doubtful)
+        });
+        let Some((since_ns, blocked)) = known.filter(|_| process.tid != 0) else {
+            continue;
+        };
+        let state = match blocked {
+            true => State::waits(WokenBy::Unknown),
+            false => State::new(Kind::Runnable, None),
+        };
+        let segment = unknown(since_ns, end_ns);
+        open.push(Told::Thread(id, Segment { state, ..segment }));
+    }
+    open
+}
+
+/// What a stretch of a CPU says of its track, and of that of the thread that had the CPU.
+fn stretches(cpu: u32, what: CpuWhat, holder: Holder, segment: Segment) -> [Option<Told>; 2] {
+    let kind = match what {
+        CpuWhat::Unknown => return [None; 2],
+        CpuWhat::Idle => Kind::Idle,
+        CpuWhat::Task => Kind::Run,
+        CpuWhat::Call => Kind::Call,
+        CpuWhat::Irq => Kind::Irq,
+        CpuWhat::Softirq => Kind::Softirq,
+    };
+    let inferred = segment.state != State::UNKNOWN;
+    let task = holder.task();
+    let of = |detail: Option<u32>| Segment {
+        state: State::new(kind, detail).inferred_if(inferred),
+        ..segment
+    };
+    let of_cpu = Told::Cpu(cpu, of(task.map(|task| task.0)));
+    [
+        Some(of_cpu),
+        task.map(|task| Told::Thread(task, of(Some(cpu)))),
+    ]
+}
+
+fn unknown(begin_ns: i64, end_ns: i64) -> Segment {
+    Segment {
+        begin_ns,
+        end_ns,
+        state: State::UNKNOWN,
+    }
+}
+
+fn cause(cause: LossCause) -> u8 {
+    match cause {
+        LossCause::Discarded => 1,
+        LossCause::Overrun => 2,
+        LossCause::Damaged => 3,
+        LossCause::Cut => 4,
+        LossCause::Missing => 5,
+        _ => 0,
+    }
+}
+
+fn woken_by(waker: Waker) -> WokenBy {
+    let number = |number: i64| u32::try_from(number).ok();
+    match waker {
+        Waker::Thread(task) => WokenBy::Task(task.0),
+        Waker::Timer => WokenBy::Timer,
+        Waker::Irq(irq) => number(irq).map_or(WokenBy::Unknown, WokenBy::Irq),
+        Waker::Softirq(vec) => number(vec).map_or(WokenBy::Unknown, WokenBy::Softirq),
+        Waker::During(_) | Waker::Vector(_) | Waker::Unknown => WokenBy::Unknown,
+    }
+}
+
+impl Sink for Collect {
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let now_ns = kernel.now_ns();
+        let is_idle = |id: ProcId| kernel.process(id).tid == 0;
+        match *change {
+            Change::Stayed {
+                cpu,
+                what,
+                holder,
+                inferred,
+                from_ns,
+                until_ns,
+            } => {
+                let mut segment = unknown(from_ns, until_ns);
+                segment.state = segment.state.inferred_if(inferred);
+                self.stayed(cpu, what, holder, segment);
+            }
+            Change::Woken {
+                process,
+                by,
+                blocked_since_ns: Some(since_ns),
+            } if !is_idle(process) => {
+                let state = State::waits(woken_by(by));
+                self.thread(process, state, unknown(since_ns, now_ns));
+            }
+            Change::ScheduledIn {
+                cpu,
+                process,
+                at_ns,
+                woken_ns,
+                waited_since_ns,
+                lossy: false,
+                ..
+            } if !is_idle(process) => {
+                if let Some(since_ns) = waited_since_ns {
+                    let state = State::new(Kind::Runnable, None);
+                    self.thread(process, state, unknown(since_ns, at_ns));
+                }
+                if let Some(woken_ns) = woken_ns {
+                    let one = Activation {
+                        end_ns: at_ns,
+                        latency_ns: at_ns.saturating_sub(woken_ns),
+                        task: process.0,
+                        cpu,
+                        what: 0,
+                    };
+                    self.timed(Family::Wakeup, one);
+                }
+            }
+            Change::Waited {
+                process,
+                since_ns,
+                behind,
+                ..
+            } => {
+                let most = behind.iter().max_by_key(|(_, ns)| *ns);
+                let task = most.and_then(|(holder, _)| holder.task());
+                self.teller.tell(Told::Waited(process, since_ns, task));
+            }
+            _ => self.ended(kernel, change),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The tracks of a walk, put together on a thread of their own, while the walk goes on.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use kernel_state::ProcId;
+
+use crate::index::Index;
+use crate::latency::{Activation, Family};
+use crate::state::{Kind, State};
+use crate::track::{Segment, Track};
+
+/// What is told at once.
+const BATCH: usize = 2048;
+/// Batches that wait, at most: memory is bounded, whoever of the two is faster.
+const BATCHES: usize = 16;
+
+/// What the walk says of tracks and of what was timed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    /// A stretch of a CPU.
+    Cpu(u32, Segment),
+    /// A stretch of a thread.
+    Thread(ProcId, Segment),
+    /// Who had the CPU for which a thread waited from then on.
+    Waited(ProcId, i64, Option<ProcId>),
+    /// Something ended.
+    Timed(Family, Activation),
+}
+
+enum Message {
+    Batch(Vec<Told>),
+    /// An index of what was told so far is wanted: its head, what is still open, and for whom.
+    Look(Box<(Index, Vec<Told>, Sender<Index>)>),
+}
+
+/// Where the walk tells it.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    batch: Vec<Told>,
+    to: SyncSender<Message>,
+}
+
+impl Teller {
+    /// A teller, and where it is heard.
+    pub fn new() -> (Teller, Heard) {
+        let (to, from) = sync_channel(BATCHES);
+        let batch = Vec::with_capacity(BATCH);
+        (Teller { batch, to }, Heard(from))
+    }
+
+    pub fn tell(&mut self, told: Told) {
+        self.batch.push(told);
+        if self.batch.len() >= BATCH {
+            self.flush();
+        }
+    }
+
+    /// Sends what was told. Nobody hears it where the other thread has panicked, which ends the
+    /// walk in a moment.
+    pub fn flush(&mut self) {
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        self.to.send(Message::Batch(batch)).ok();
+    }
+
+    /// The index of all that was flushed, with a head and what is still open; empty tracks where
+    /// nobody hears any more.
+    pub fn look(&self, head: Index, open: Vec<Told>) -> Index {
+        let (back, answer) = channel();
+        let wanted = Message::Look(Box::new((head, open, back)));
+        self.to.send(wanted).ok();
+        answer.recv().unwrap_or_default()
+    }
+}
+
+/// What the walk tells.
+pub(crate) struct Heard(Receiver<Message>);
+
+impl Heard {
+    /// Puts tracks together until the walk has no more to tell.
+    pub fn gather(self) -> Gathered {
+        let mut gathered = Gathered::default();
+        for message in self.0 {
+            match message {
+                Message::Batch(batch) => batch.into_iter().for_each(|told| gathered.take(told)),
+                Message::Look(wanted) => {
+                    let (head, open, back) = *wanted;
+                    // Who asked may be gone.
+                    back.send(gathered.clone().finish(head, open)).ok();
+                }
+            }
+        }
+        gathered
+    }
+}
+
+/// What was told so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gathered {
+    index: Index,
+}
+
+impl Gathered {
+    fn take(&mut self, told: Told) {
+        let index = &mut self.index;
+        match told {
+            Told::Cpu(cpu, segment) => track(&mut index.cpus, cpu).push(segment),
+            Told::Thread(task, segment) => track(&mut index.threads, task.0).push(segment),
+            Told::Waited(task, since_ns, behind) => {
+                let waits = track(&mut index.threads, task.0).from(since_ns);
+                if let Some(state) = waits.filter(|state| state.kind() == Kind::Runnable) {
+                    *state = State::new(Kind::Runnable, behind.map(|task| task.0));
+                }
+            }
+            Told::Timed(family, one) => timed(index, family).push(one),
+        }
+    }
+
+    /// All of it in order, with the rest of the index and with what is still open.
+    pub fn finish(mut self, head: Index, open: Vec<Told>) -> Index {
+        open.into_iter().for_each(|told| self.take(told));
+        let (cpus, threads) = (head.cpus.len(), head.threads.len());
+        let mut index = Index {
+            cpus: self.index.cpus,
+            threads: self.index.threads,
+            activations: self.index.activations,
+            irqs: self.index.irqs,
+            softirqs: self.index.softirqs,
+            calls: self.index.calls,
+            ..head
+        };
+        index.cpus.resize_with(cpus, Track::default);
+        index.threads.resize_with(threads, Track::default);
+        finish_all(index.cpus.iter_mut().chain(&mut index.threads));
+        for family in [Family::Wakeup, Family::Irq, Family::Softirq, Family::Call] {
+            timed(&mut index, family).sort_by_key(|one| one.end_ns);
+        }
+        index
+    }
+}
+
+/// Finishes tracks on two threads.
+fn finish_all<'a>(tracks: impl Iterator<Item = &'a mut Track> + Send) {
+    let queue = Mutex::new(tracks);
+    let work = || {
+        let next = || queue.lock().ok().and_then(|mut tracks| tracks.next());
+        while let Some(track) = next() {
+            track.finish();
+        }
+    };
+    std::thread::scope(|scope| {
+        // Where no thread can be had, this one does all of it.
+        let other = std::thread::Builder::new().spawn_scoped(scope, work);
+        work();
+        drop(other);
+    });
+}
+
+fn track(tracks: &mut Vec<Track>, number: u32) -> &mut Track {
+    let number = number as usize;
+    if tracks.len() <= number {
+        tracks.resize_with(number + 1, Track::default);
+    }
+    &mut tracks[number]
+}
+
+fn timed(index: &mut Index, family: Family) -> &mut Vec<Activation> {
+    match family {
+        Family::Wakeup => &mut index.activations,
+        Family::Irq => &mut index.irqs,
+        Family::Softirq => &mut index.softirqs,
+        Family::Call => &mut index.calls,
+    }
+}
