@@ -55,7 +55,7 @@ async function worst(holder: HTMLElement) {
     const byPlace = new Map(found.groups.flatMap((group) => group.members.map((member) => [member, group] as const)));
     const lines = found.activations.map((late, at) => {
       const sentence = byPlace.get(at)?.verdict.sentence ?? "";
-      const cells = [value(late.latency_ns, duration(late.latency_ns)), words(`${named(late.task.comm ?? "")} (${late.task.tid})`),
+      const cells = [value(late.latency_ns, duration(late.latency_ns)), words(`${named(late.task.comm)} (${late.task.tid})`),
         value(late.end_ns, instant(late.end_ns, 1e4)), words(sentence)];
       return { cells, click: () => void selectTid(late) };
     });
@@ -138,7 +138,7 @@ function terms(late: api.Activation): HTMLElement {
 function chain(late: api.Activation): HTMLElement {
   const lines = late.steps.map((step) => ({
     cells: [value(step.time_ns, instant(step.time_ns, 1)), value(step.time_ns - late.origin_ns, `+${duration(step.time_ns - late.origin_ns)}`), value(step.cpu, String(step.cpu)),
-      words(step.text ?? `${(step.kind ?? "").replaceAll("_", " ")} ${step.comm || (step.id ?? "")}`)],
+      words(`${step.kind.replaceAll("_", " ")} ${step.comm || step.id}`)],
   }));
   return grid("chain", [{ text: "at", number: true }, { text: "after its begin", number: true }, { text: "CPU", number: true }, { text: "step" }], lines);
 }

@@ -1,7 +1,8 @@
 //! What is sent back.
 
 use event::{Error, ErrorKind};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 /// An answer to a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,11 +16,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn json(value: &Value) -> Answer {
+    pub(crate) fn json(value: &impl Serialize) -> Answer {
         Answer {
             status: 200,
             content_type: "application/json",
-            body: value.to_string().into_bytes(),
+            // Fails for maps whose keys are no texts alone, which no answer has.
+            body: serde_json::to_vec(value).unwrap_or_default(),
         }
     }
 

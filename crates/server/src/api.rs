@@ -1,10 +1,11 @@
 //! The API: each path, what it reads from the words behind it, and what it answers.
 
 use event::{Error, ErrorKind, Result};
-use serde_json::{Value, json};
+
 use timeline::{Index, TaskFacts, TrackId};
 
 use crate::answer::Answer;
+use crate::answers::{Facts, Info, Loss, Losses, Marks, Progress, Tasks};
 use crate::events::ROWS_MAX;
 use crate::question::Words;
 use crate::view::View;
@@ -44,53 +45,57 @@ impl View {
             "late" => words
                 .count("worst", 50, ROWS_MAX)
                 .and_then(|worst| self.late(words.text("tasks"), worst.max(1)))
-                .map(|value| Answer::json(&value)),
+                .map(|value| Answer::json(&*value)),
             "events" => self.rows(&words),
             "row" => self.row(&words),
             "reports" => Ok(Answer::json(&self.report_names())),
             "report" => range(&words, &self.index())
                 .and_then(|range| self.report(&words, range))
-                .map(|value| Answer::json(&value)),
+                .map(|value| Answer::json(&*value)),
             _ => no_such(path),
         };
         answer.into()
     }
 
-    fn info(&self) -> Value {
+    fn info(&self) -> Info {
         let (index, progress) = self.known();
         let info = self.trace.info();
-        json!({
-            "schema": "rtscope.view",
-            "version": VERSION,
-            "name": self.name,
-            // Beyond what a page reckons with exactly.
-            "begin_wall_ns": index.begin_ns.to_string(),
-            "begin_trace_ns": index.begin_ns.saturating_sub(info.wall_offset.as_ns()).to_string(),
-            "length_ns": index.end_ns.saturating_sub(index.begin_ns),
-            "events": index.events,
-            "cpus": index.cpus.len(),
-            "tasks": index.tasks.len(),
-            "activations": index.activations.len(),
-            "handlers": index.irqs.len() + index.softirqs.len(),
-            "calls": index.calls.len(),
-            "losses": index.losses.len(),
-            "damages": index.damages,
-            "environment": info.environment,
-            "progress": {
-                "done": progress.done,
-                "share": progress.share,
-                "error": progress.error,
-                "from_cache": progress.from_cache,
+        Info {
+            schema: "rtscope.view".to_owned(),
+            version: VERSION,
+            name: self.name.clone(),
+            begin_wall_ns: index.begin_ns.to_string(),
+            begin_trace_ns: index
+                .begin_ns
+                .saturating_sub(info.wall_offset.as_ns())
+                .to_string(),
+            length_ns: index.end_ns.saturating_sub(index.begin_ns),
+            events: index.events,
+            cpus: index.cpus.len(),
+            tasks: index.tasks.len(),
+            activations: index.activations.len(),
+            handlers: index.irqs.len() + index.softirqs.len(),
+            calls: index.calls.len(),
+            losses: index.losses.len(),
+            damages: index.damages,
+            environment: info.environment.clone(),
+            progress: Progress {
+                done: progress.done,
+                share: progress.share,
+                error: progress.error,
+                from_cache: progress.from_cache,
             },
-            "stale": self.is_stale(),
-        })
+            stale: self.is_stale(),
+        }
     }
 
-    fn tasks(&self, words: &Words) -> Value {
+    fn tasks(&self, words: &Words) -> Tasks {
         let index = self.index();
         let ids = words.text("ids").split(',').take(TASKS_MAX);
         let ids = ids.filter_map(|id| id.parse::<u64>().ok());
-        json!({ "tasks": ids.map(|id| facts(&index, id)).collect::<Vec<_>>() })
+        Tasks {
+            tasks: ids.map(|id| facts(&index, id)).collect(),
+        }
     }
 
     fn tile(&self, words: &Words) -> Result<Vec<u8>> {
@@ -101,24 +106,25 @@ impl View {
         Ok(index.tile(&tracks, range(words, &index)?, columns as u32))
     }
 
-    fn losses(&self) -> Value {
+    fn losses(&self) -> Losses {
         let index = self.index();
-        let losses = index.losses.iter().take(LOSSES_MAX).map(|loss| {
-            json!({
-                "cpu": loss.cpu,
-                "begin_ns": loss.begin_ns.saturating_sub(index.begin_ns),
-                "end_ns": loss.end_ns.saturating_sub(index.begin_ns),
-                "count": loss.count,
-                "why": loss.why(),
-            })
+        let losses = index.losses.iter().take(LOSSES_MAX).map(|loss| Loss {
+            cpu: loss.cpu,
+            begin_ns: loss.begin_ns.saturating_sub(index.begin_ns),
+            end_ns: loss.end_ns.saturating_sub(index.begin_ns),
+            count: loss.count,
+            why: loss.why().to_owned(),
         });
-        json!({"total": index.losses.len(), "losses": losses.collect::<Vec<_>>()})
+        Losses {
+            total: index.losses.len(),
+            losses: losses.collect(),
+        }
     }
 
     fn one_ledger(&self, words: &Words) -> Result<Answer> {
         let task = words.count("task", 0, i64::from(u32::MAX))?;
         let value = self.ledger(task, words.number("end", 0)?)?;
-        Ok(Answer::json(&value))
+        Ok(Answer::json(&*value))
     }
 
     fn rows(&self, words: &Words) -> Result<Answer> {
@@ -129,7 +135,7 @@ impl View {
     }
 
     /// How many events match a filter in each column of a range.
-    fn marks(&self, words: &Words) -> Result<Value> {
+    fn marks(&self, words: &Words) -> Result<Marks> {
         let range = range(words, &self.index())?;
         let columns = words.count("columns", 1000, COLUMNS_MAX)?.max(1);
         self.marks_of(words.text("filter"), range, columns)
@@ -168,18 +174,16 @@ pub(crate) fn range(words: &Words, index: &Index) -> Result<(i64, i64)> {
     Ok((wall(begin_ns), wall(end_ns)))
 }
 
-pub(crate) fn facts(index: &Index, task: u64) -> Value {
-    let known = usize::try_from(task)
-        .ok()
-        .and_then(|task| index.tasks.get(task));
-    known.map_or(Value::Null, |facts| {
-        json!({
-            "task": task,
-            "name": facts.comm,
-            "tid": facts.tid,
-            "pid": facts.pid,
-            "prio": facts.prio.map(|prio| event::Prio::from_lttng(prio).to_string()),
-        })
+pub(crate) fn facts(index: &Index, task: u64) -> Option<Facts> {
+    let known = index.tasks.get(usize::try_from(task).ok()?)?;
+    Some(Facts {
+        task,
+        name: known.comm.clone(),
+        tid: known.tid,
+        pid: known.pid,
+        prio: known
+            .prio
+            .map(|prio| event::Prio::from_lttng(prio).to_string()),
     })
 }
 

@@ -3,10 +3,10 @@
 use event::{Error, ErrorKind, Instant, Result, TimeRange};
 use expr::{Expr, Filter};
 use report::{EventBodies, EventLines, EventNames, EventOrigin, EventTextOptions};
-use serde_json::{Value, json};
 use timeline::Index;
 use trace::{Cursor, EventView, Item};
 
+use crate::answers::{EventRow, Events, Marks, RowAt};
 use crate::matches::Matches;
 use crate::view::View;
 
@@ -48,7 +48,7 @@ impl Rows<'_> {
 
 impl View {
     /// Rows of the table from `first` on.
-    pub(crate) fn events(&self, filter: &str, first: u64, count: usize) -> Result<Value> {
+    pub(crate) fn events(&self, filter: &str, first: u64, count: usize) -> Result<Events> {
         let index = self.index();
         let matches = self.matching(filter)?;
         let rows = match &matches {
@@ -68,22 +68,21 @@ impl View {
             let Some(mut here) = near.or_else(|| Walk::to(self, &index, event)) else {
                 break;
             };
-            let Some(mut value) = here.read(self, &index, event)? else {
+            let Some(value) = here.read(self, &index, event)? else {
                 break;
             };
-            value["row"] = json!(row);
-            found.push(value);
+            found.push(EventRow { row, ..value });
             walk = Some(here);
         }
-        Ok(json!({
-            "total": rows.total(),
-            "cut": matches.as_ref().is_some_and(|matches| matches.cut),
-            "rows": found,
-        }))
+        Ok(Events {
+            total: rows.total(),
+            cut: matches.as_ref().is_some_and(|matches| matches.cut),
+            rows: found,
+        })
     }
 
     /// The first row at an instant or later, and how many rows there are.
-    pub(crate) fn row_at(&self, filter: &str, at_ns: i64) -> Result<Value> {
+    pub(crate) fn row_at(&self, filter: &str, at_ns: i64) -> Result<RowAt> {
         let index = self.index();
         let (mut event, from_ns, skip) = index.checkpoint_before(at_ns);
         let mut cursor = self.cursor_from(from_ns);
@@ -107,7 +106,7 @@ impl View {
             }
             None => (event, index.events),
         };
-        Ok(json!({ "row": row, "total": total }))
+        Ok(RowAt { row, total })
     }
 
     /// How many events match a filter in each column of a range; none for the empty filter.
@@ -116,14 +115,14 @@ impl View {
         filter: &str,
         range: (i64, i64),
         columns: usize,
-    ) -> Result<Value> {
+    ) -> Result<Marks> {
         let matches = self.matching(filter)?;
         let counts = matches.as_ref().map(|found| found.counts(range, columns));
-        Ok(json!({
-            "total": matches.as_ref().map_or(0, |found| found.rows.len()),
-            "cut": matches.as_ref().is_some_and(|found| found.cut),
-            "counts": counts.unwrap_or_default(),
-        }))
+        Ok(Marks {
+            total: matches.as_ref().map_or(0, |found| found.rows.len()),
+            cut: matches.as_ref().is_some_and(|found| found.cut),
+            counts: counts.unwrap_or_default(),
+        })
     }
 
     fn cursor_from(&self, wall_ns: i64) -> Cursor<'_> {
@@ -213,7 +212,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn read(&mut self, view: &View, index: &Index, wanted: u64) -> Result<Option<Value>> {
+    fn read(&mut self, view: &View, index: &Index, wanted: u64) -> Result<Option<EventRow>> {
         while let Some(item) = self.cursor.next()? {
             let Item::Event(event) = item else { continue };
             self.next += 1;
@@ -225,7 +224,12 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn row(view: &View, index: &Index, bodies: &mut EventBodies<'_>, event: &EventView<'_>) -> Value {
+fn row(
+    view: &View,
+    index: &Index,
+    bodies: &mut EventBodies<'_>,
+    event: &EventView<'_>,
+) -> EventRow {
     let class = view.trace.classes().get(event.class().0 as usize);
     let name = class.map_or("", |class| &*class.name);
     let mut lines = EventLines::default();
@@ -235,12 +239,13 @@ fn row(view: &View, index: &Index, bodies: &mut EventBodies<'_>, event: &EventVi
     let text = text.strip_prefix(name).unwrap_or(text);
     let text = text.strip_prefix(':').unwrap_or(text).trim_start();
     let wall_ns = view.trace.wall_ns(event.time());
-    json!({
-        "time_ns": wall_ns.saturating_sub(index.begin_ns),
-        "cpu": event.cpu().map(|cpu| cpu.0),
-        "name": cut(name),
-        "text": cut(text),
-    })
+    EventRow {
+        row: 0,
+        time_ns: wall_ns.saturating_sub(index.begin_ns),
+        cpu: event.cpu().map(|cpu| cpu.0),
+        name: cut(name),
+        text: cut(text),
+    }
 }
 
 /// What is too long is cut, and says so.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use event::Result;
 use report::Grid;
-use serde_json::{Value, json};
+
+use crate::answers::{Cell, Report, ReportColumn, ReportName, ReportTable};
 
 /// Rows of a table; what comes behind is counted.
 const ROWS_MAX: usize = 1000;
+const ABOUT: &str = "a program of yours";
 
 type Run = dyn Fn((i64, i64)) -> Result<Vec<Grid>> + Send + Sync;
 
@@ -41,36 +43,42 @@ impl ForeignReport {
         &self.name
     }
 
-    pub(crate) fn about(&self) -> Value {
-        json!({"name": self.name, "about": "a program of yours"})
+    pub(crate) fn about(&self) -> ReportName {
+        ReportName {
+            name: self.name.clone(),
+            about: ABOUT.to_owned(),
+        }
     }
 
     /// Its tables over a range, in the form of our own.
-    pub(crate) fn tables(&self, range_ns: (i64, i64)) -> Result<Value> {
+    pub(crate) fn tables(&self, range_ns: (i64, i64)) -> Result<Report> {
         let grids = (self.run)(range_ns)?;
         let tables = grids
             .iter()
             .enumerate()
             .map(|(place, grid)| table(place, grid));
-        Ok(json!({ "report": self.name, "tables": tables.collect::<Vec<_>>() }))
+        Ok(Report {
+            report: self.name.clone(),
+            about: ABOUT.to_owned(),
+            tables: tables.collect(),
+        })
     }
 }
 
-fn table(place: usize, grid: &Grid) -> Value {
-    let columns = grid
-        .heads
-        .iter()
-        .enumerate()
-        .map(|(at, (title, is_number))| {
-            let unit = if *is_number { "number" } else { "" };
-            json!({"key": at.to_string(), "title": title, "unit": unit})
-        });
-    json!({
-        "table": place.to_string(),
-        "title": grid.title,
-        "of": null,
-        "columns": columns.collect::<Vec<_>>(),
-        "rows": grid.rows.iter().take(ROWS_MAX).collect::<Vec<_>>(),
-        "left_out": grid.rows.len().saturating_sub(ROWS_MAX),
-    })
+fn table(place: usize, grid: &Grid) -> ReportTable {
+    let heads = grid.heads.iter().enumerate();
+    let columns = heads.map(|(at, (title, is_number))| ReportColumn {
+        key: at.to_string(),
+        title: title.clone(),
+        unit: if *is_number { "number" } else { "" }.to_owned(),
+    });
+    let cells = |row: &Vec<String>| row.iter().cloned().map(Cell::Text).collect();
+    ReportTable {
+        table: place.to_string(),
+        title: grid.title.clone(),
+        of: None,
+        left_out: grid.rows.len().saturating_sub(ROWS_MAX) as u64,
+        columns: columns.collect(),
+        rows: grid.rows.iter().take(ROWS_MAX).map(cells).collect(),
+    }
 }

@@ -10,6 +10,7 @@
 //! - What a client asks for is bounded: rows, columns, tracks, filters, questions at once.
 
 mod answer;
+pub mod answers;
 mod api;
 mod cache;
 mod connections;

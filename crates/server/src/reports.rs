@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use event::{Error, ErrorKind, Result};
 use expr::Expr;
-use serde_json::{Value, json};
 use timeline::Index;
 use views::reports::{
-    Cell, Column, Kind, REPORTS, ReportOptions, Spill, Table, report_named, run_reports,
+    Cell as Found, Column, Kind, REPORTS, ReportOptions, Spill, Table, report_named, run_reports,
 };
 
+use crate::answers::{
+    Cell, IrqCell, ProcessCell, Range, Report, ReportColumn, ReportName, ReportTable, Reports,
+};
 use crate::foreign::ForeignReport;
 use crate::ledger::task_filter;
 use crate::question::Words;
@@ -20,15 +22,19 @@ const ROWS_MAX: usize = 1000;
 
 impl View {
     /// The names of all reports.
-    pub(crate) fn report_names(&self) -> Value {
-        let ours = REPORTS.iter();
-        let ours = ours.map(|named| json!({"name": named.name, "about": named.about}));
+    pub(crate) fn report_names(&self) -> Reports {
+        let ours = REPORTS.iter().map(|named| ReportName {
+            name: named.name.to_owned(),
+            about: named.about.to_owned(),
+        });
         let foreign = self.options.foreign.iter().map(ForeignReport::about);
-        json!({ "reports": ours.chain(foreign).collect::<Vec<_>>() })
+        Reports {
+            reports: ours.chain(foreign).collect(),
+        }
     }
 
     /// What one report says of a range.
-    pub(crate) fn report(&self, words: &Words, range_ns: (i64, i64)) -> Result<Arc<Value>> {
+    pub(crate) fn report(&self, words: &Words, range_ns: (i64, i64)) -> Result<Arc<Report>> {
         let name = words.text("name");
         let mut foreign = self.options.foreign.iter();
         if let Some(foreign) = foreign.find(|foreign| foreign.name() == name) {
@@ -73,7 +79,11 @@ impl View {
                 }
                 Ok(())
             })?;
-            Ok(json!({ "report": named.name, "about": named.about, "tables": tables }))
+            Ok(Report {
+                report: named.name.to_owned(),
+                about: named.about.to_owned(),
+                tables,
+            })
         })
     }
 }
@@ -87,7 +97,7 @@ fn events(filter: &str) -> Result<Option<Expr>> {
     Expr::parse(filter).map(Some)
 }
 
-fn begin(table: &Table, index: &Index) -> Value {
+fn begin(table: &Table, index: &Index) -> ReportTable {
     let columns = table.class.columns.iter().map(|column: &Column| {
         let unit = match column.kind {
             Kind::Duration => "ns",
@@ -96,53 +106,63 @@ fn begin(table: &Table, index: &Index) -> Value {
             Kind::Ratio => "share",
             _ => "",
         };
-        json!({"key": column.key, "title": column.title, "unit": unit})
+        ReportColumn {
+            key: column.key.to_owned(),
+            title: column.title.to_owned(),
+            unit: unit.to_owned(),
+        }
     });
-    let mut made = json!({
-        "table": table.class.name,
-        "title": table.class.title,
-        "of": table.subtitle,
-        "columns": columns.collect::<Vec<_>>(),
-        "rows": [],
-        "left_out": 0,
-    });
+    let mut made = ReportTable {
+        table: table.class.name.to_owned(),
+        title: table.class.title.to_owned(),
+        of: table.subtitle.clone(),
+        left_out: 0,
+        columns: columns.collect(),
+        rows: Vec::new(),
+    };
     add(&mut made, table, index);
     made
 }
 
-fn add(made: &mut Value, table: &Table, index: &Index) {
-    let Some(rows) = made["rows"].as_array_mut() else {
-        return;
-    };
-    let room = ROWS_MAX.saturating_sub(rows.len());
-    let cells = |row: &Vec<Cell>| row.iter().map(|cell| value(cell, index)).collect::<Value>();
-    rows.extend(table.rows.iter().take(room).map(cells));
-    let before = made["left_out"].as_u64().unwrap_or(0);
-    let left_out = table.rows.len().saturating_sub(room) as u64;
-    made["left_out"] = json!(before + left_out);
+fn add(made: &mut ReportTable, table: &Table, index: &Index) {
+    let room = ROWS_MAX.saturating_sub(made.rows.len());
+    let cells = |row: &Vec<Found>| row.iter().map(|cell| told(cell, index)).collect();
+    made.rows.extend(table.rows.iter().take(room).map(cells));
+    made.left_out += table.rows.len().saturating_sub(room) as u64;
 }
 
 /// A cell; times are after the trace's first event.
-fn value(cell: &Cell, index: &Index) -> Value {
+fn told(cell: &Found, index: &Index) -> Cell {
     let after = |wall_ns: i64| wall_ns.saturating_sub(index.begin_ns);
     match cell {
-        Cell::Bool(truth) => json!(truth),
-        Cell::Count(count) | Cell::Size(count) => json!(count),
-        Cell::Number(number) | Cell::Duration(number) | Cell::Fd(number) => json!(number),
-        Cell::Time(wall_ns) => json!(after(*wall_ns)),
-        Cell::Float(number) | Cell::Ratio(number) => json!(number),
-        Cell::DurationFloat(ns) => json!(ns.round() as i64),
-        Cell::Text(text)
-        | Cell::Syscall(text)
-        | Cell::Path(text)
-        | Cell::Disk(text)
-        | Cell::NetIf(text) => json!(text),
-        Cell::Range(begin_ns, end_ns) => {
-            json!({"begin_ns": after(*begin_ns), "end_ns": after(*end_ns)})
+        Found::Bool(truth) => Cell::Truth(*truth),
+        Found::Count(count) | Found::Size(count) => Cell::Count(*count),
+        Found::Number(number) | Found::Duration(number) | Found::Fd(number) => {
+            Cell::Number(*number)
         }
-        Cell::Process { name, tid, pid } => json!({"name": name, "tid": tid, "pid": pid}),
-        Cell::Irq { hard, nr, name } => json!({"hard": hard, "nr": nr, "name": name}),
-        Cell::Cpu(cpu) => json!(cpu),
-        _ => Value::Null,
+        Found::Time(wall_ns) => Cell::Number(after(*wall_ns)),
+        Found::Float(number) | Found::Ratio(number) => Cell::Float(*number),
+        Found::DurationFloat(ns) => Cell::Number(ns.round() as i64),
+        Found::Text(text)
+        | Found::Syscall(text)
+        | Found::Path(text)
+        | Found::Disk(text)
+        | Found::NetIf(text) => Cell::Text(text.clone()),
+        Found::Range(begin_ns, end_ns) => Cell::Range(Range {
+            begin_ns: after(*begin_ns),
+            end_ns: after(*end_ns),
+        }),
+        Found::Process { name, tid, pid } => Cell::Process(ProcessCell {
+            name: name.clone(),
+            tid: *tid,
+            pid: *pid,
+        }),
+        Found::Irq { hard, nr, name } => Cell::Irq(IrqCell {
+            hard: *hard,
+            nr: *nr,
+            name: name.clone(),
+        }),
+        Found::Cpu(cpu) => Cell::Count(u64::from(*cpu)),
+        _ => Cell::Nothing,
     }
 }

@@ -1,9 +1,9 @@
 //! What took time: wake-ups, handlers, system calls; and what was under way at an instant.
 
 use event::{Error, ErrorKind, Result};
-use serde_json::{Value, json};
-use timeline::{Activation, Family, Index, NO_TASK, Stats, TrackId};
+use timeline::{Activation, Family, Index, NO_TASK, TrackId};
 
+use crate::answers::{Late, Latencies, Moment, Stat, Stats};
 use crate::api::{COLUMNS_MAX, facts, is_meant, range};
 use crate::events::ROWS_MAX;
 use crate::question::Words;
@@ -15,7 +15,7 @@ const STATS_MAX: usize = 500;
 impl View {
     /// Counts by time and latency of a family, the longest of each column, the worst, quantiles,
     /// and statistics: of wake-ups by task, else by the interrupt, softirq or system call.
-    pub(crate) fn latencies(&self, words: &Words) -> Result<Value> {
+    pub(crate) fn latencies(&self, words: &Words) -> Result<Latencies> {
         let index = self.index();
         let family = family(words)?;
         let columns = words.count("columns", 300, COLUMNS_MAX)?.max(1);
@@ -26,25 +26,27 @@ impl View {
         let grid = index.latencies(family, range, columns, worst, wanted);
         let point = |one: &Activation| point(&index, family, one);
         let stats = match words.text("stats") {
-            "" => Value::Null,
-            _ => stats(&index, family, range, &meant),
+            "" => None,
+            _ => Some(stats(&index, family, range, &meant)),
         };
-        Ok(json!({
-            "count": grid.count,
-            "columns": columns,
-            "row_ends_ns": Index::latency_rows(),
-            "counts": grid.counts,
-            "longest": grid.longest.iter().map(|one| one.as_ref().map(point)).collect::<Vec<_>>(),
-            "worst": grid.worst.iter().map(point).collect::<Vec<_>>(),
-            "stats": stats,
-            "median_ns_max": grid.quantiles_ns[0],
-            "p99_ns_max": grid.quantiles_ns[1],
-            "p999_ns_max": grid.quantiles_ns[2],
-        }))
+        let [median_ns_max, p99_ns_max, p999_ns_max] = grid.quantiles_ns;
+        let longest = grid.longest.iter().map(|one| one.as_ref().map(point));
+        Ok(Latencies {
+            count: grid.count,
+            columns,
+            row_ends_ns: Index::latency_rows(),
+            longest: longest.collect(),
+            worst: grid.worst.iter().map(point).collect(),
+            counts: grid.counts,
+            stats,
+            median_ns_max,
+            p99_ns_max,
+            p999_ns_max,
+        })
     }
 
     /// The system call, the interrupt and the softirq that a track was in at an instant.
-    pub(crate) fn moment(&self, words: &Words) -> Result<Value> {
+    pub(crate) fn moment(&self, words: &Words) -> Result<Moment> {
         let index = self.index();
         let at_ns = index.begin_ns.saturating_add(words.number("at", 0)?);
         let Some(track) = TrackId::parse(words.text("track")) else {
@@ -72,7 +74,7 @@ impl View {
             TrackId::Thread(_) => [None, None],
         };
         let [irq, softirq] = handlers;
-        Ok(json!({ "call": call, "irq": irq, "softirq": softirq }))
+        Ok(Moment { call, irq, softirq })
     }
 }
 
@@ -141,20 +143,20 @@ fn family(words: &Words) -> Result<Family> {
     })
 }
 
-fn point(index: &Index, family: Family, one: &Activation) -> Value {
+fn point(index: &Index, family: Family, one: &Activation) -> Late {
     let task = (one.task != NO_TASK).then_some(one.task);
-    json!({
-        "end_ns": one.end_ns.saturating_sub(index.begin_ns),
-        "latency_ns": one.latency_ns,
-        "task": task,
-        "facts": task.map(|task| facts(index, task.into())),
-        "cpu": one.cpu,
-        "what": one.what,
-        "name": index.name_of(family, one.what),
-    })
+    Late {
+        end_ns: one.end_ns.saturating_sub(index.begin_ns),
+        latency_ns: one.latency_ns,
+        task,
+        facts: task.and_then(|task| facts(index, task.into())),
+        cpu: one.cpu,
+        what: one.what,
+        name: index.name_of(family, one.what),
+    }
 }
 
-fn stats(index: &Index, family: Family, range_ns: (i64, i64), meant: &Meant) -> Value {
+fn stats(index: &Index, family: Family, range_ns: (i64, i64), meant: &Meant) -> Stats {
     let key = |one: &Activation| {
         let key = match family {
             Family::Wakeup => one.task,
@@ -163,23 +165,25 @@ fn stats(index: &Index, family: Family, range_ns: (i64, i64), meant: &Meant) -> 
         meant.has(one).then_some(key)
     };
     let found = index.stats(family, range_ns, key);
-    let rows = found.iter().take(STATS_MAX);
-    let row = |(key, stats): &(u32, Stats)| {
+    let row = |(key, stats): &(u32, timeline::Stats)| {
         let (facts, name) = match family {
             Family::Wakeup => (facts(index, u64::from(*key)), String::new()),
-            _ => (Value::Null, index.name_of(family, *key)),
+            _ => (None, index.name_of(family, *key)),
         };
-        json!({
-            "key": key,
-            "name": name,
-            "facts": facts,
-            "count": stats.count,
-            "min_ns": stats.min_ns,
-            "mean_ns": stats.total_ns / i64::try_from(stats.count.max(1)).unwrap_or(i64::MAX),
-            "p99_ns_max": stats.p99_ns_max,
-            "max_ns": stats.max_ns,
-            "total_ns": stats.total_ns,
-        })
+        Stat {
+            key: *key,
+            name,
+            facts,
+            count: stats.count,
+            min_ns: stats.min_ns,
+            mean_ns: stats.total_ns / i64::try_from(stats.count.max(1)).unwrap_or(i64::MAX),
+            p99_ns_max: stats.p99_ns_max,
+            max_ns: stats.max_ns,
+            total_ns: stats.total_ns,
+        }
     };
-    json!({ "total": found.len(), "rows": rows.map(row).collect::<Vec<_>>() })
+    Stats {
+        total: found.len(),
+        rows: found.iter().take(STATS_MAX).map(row).collect(),
+    }
 }

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use event::Result;
-use serde_json::{Value, json};
 use timeline::{Index, Kind, Track};
 
+use crate::answers::{TrackRow, Tracks};
 use crate::api::{facts, is_meant, range};
 use crate::events::ROWS_MAX;
 use crate::question::Words;
@@ -31,7 +31,7 @@ impl Row {
 
 impl View {
     /// Tracks of CPUs by number, or of threads as the client wants them sorted.
-    pub(crate) fn tracks(&self, words: &Words) -> Result<Value> {
+    pub(crate) fn tracks(&self, words: &Words) -> Result<Tracks> {
         let index = self.index();
         let range = range(words, &index)?;
         let offset = words.count("offset", 0, i64::MAX)?;
@@ -40,10 +40,12 @@ impl View {
             let cpus = index.cpus.iter().enumerate().skip(offset).take(limit);
             let rows = cpus.map(|(cpu, track)| {
                 let row = row(track, cpu, range);
-                value(&row, format!("c{cpu}"), &Value::Null, Value::Null)
+                told(&row, format!("c{cpu}"), None)
             });
-            let rows: Vec<Value> = rows.collect();
-            return Ok(json!({"total": index.cpus.len(), "tracks": rows}));
+            return Ok(Tracks {
+                total: index.cpus.len(),
+                tracks: rows.collect(),
+            });
         }
         let search = words.text("search").to_lowercase();
         let tasks = index.tasks.iter().zip(&index.threads).enumerate();
@@ -59,9 +61,15 @@ impl View {
         let rows = rows.into_iter().skip(offset).take(limit);
         let rows = rows.map(|row| {
             let facts = facts(&index, row.place as u64);
-            value(&row, format!("t{}", row.place), &json!(row.place), facts)
+            TrackRow {
+                facts,
+                ..told(&row, format!("t{}", row.place), Some(row.place))
+            }
         });
-        Ok(json!({"total": total, "tracks": rows.collect::<Vec<_>>()}))
+        Ok(Tracks {
+            total,
+            tracks: rows.collect(),
+        })
     }
 }
 
@@ -72,15 +80,15 @@ fn row(track: &Track, place: usize, (begin_ns, end_ns): (i64, i64)) -> Row {
     }
 }
 
-fn value(row: &Row, id: String, task: &Value, facts: Value) -> Value {
-    json!({
-        "id": id,
-        "task": task,
-        "run_ns": row.run_ns(),
-        "runnable_ns": row.of(Kind::Runnable),
-        "sums_ns": row.sums,
-        "facts": facts,
-    })
+fn told(row: &Row, id: String, task: Option<usize>) -> TrackRow {
+    TrackRow {
+        id,
+        task,
+        run_ns: row.run_ns(),
+        runnable_ns: row.of(Kind::Runnable),
+        sums_ns: row.sums,
+        facts: None,
+    }
 }
 
 fn sort(rows: &mut [Row], by: &str, index: &Index) {

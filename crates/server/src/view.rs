@@ -11,6 +11,7 @@ use serde_json::Value;
 use timeline::{Builder, Index};
 use trace::{Item, OpenOptions, Root, Trace};
 
+use crate::answers::Report;
 use crate::cache;
 use crate::foreign::ForeignReport;
 use crate::matches::Matches;
@@ -82,7 +83,7 @@ pub struct View {
     known: RwLock<(Arc<Index>, Progress)>,
     pub(crate) matches: Kept<Matches>,
     pub(crate) diagnoses: Kept<Value>,
-    pub(crate) reports: Kept<Value>,
+    pub(crate) reports: Kept<Report>,
 }
 
 impl View {
