@@ -17,9 +17,11 @@ export function drawTrack(pen: Pen, row: Row, track: TileTrack | undefined, tile
   pen.beginPath();
   pen.rect(place.left, place.top, place.width, HEIGHT);
   pen.clip();
-  // What no stretch says nobody knows.
-  pen.fillStyle = hatch(pen);
-  pen.fillRect(place.left, place.top, place.width, HEIGHT);
+  // What no stretch says nobody knows; what has not come yet is empty.
+  if (track) {
+    pen.fillStyle = hatch(pen);
+    pen.fillRect(place.left, place.top, place.width, HEIGHT);
+  }
   if (track?.stretches) for (const one of track.stretches) drawStretch(pen, row, one, place);
   if (track?.columns && tile) drawColumns(pen, row, track.columns, tile, place);
   pen.restore();

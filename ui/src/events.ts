@@ -1,8 +1,8 @@
 // All events as a table of which only what is seen is fetched, with the filter language.
 
 import * as api from "./api";
-import { changed, onChange, setCursor, state } from "./state";
-import { count, el, instant, problem, safe, stopped } from "./text";
+import { changed, onChange, setCursor, show, state } from "./state";
+import { counted, el, instant, problem, safe, stopped } from "./text";
 import type { View } from "./views";
 
 const ROW = 22;
@@ -65,6 +65,14 @@ async function toCursor() {
   } catch (error) { refused(error); }
 }
 
+/** How many there are. A word without quotes is the name of a field, which a newcomer does not mean. */
+function told(isCut: boolean): string {
+  if (!state.filter) return counted(total, "event");
+  const bare = /[=!]=\s*([a-z_]\w*)\s*($|[&|)])/i.exec(state.filter)?.[1];
+  if (!total) return `no event matches${bare ? `: a text stands in quotes, as in "${bare}"` : ""}`;
+  return `${counted(total, "event")} match${total === 1 ? "es; it is" : "; they are"} marked above the tracks${isCut ? ", and more" : ""}`;
+}
+
 function refused(error: unknown) {
   if (stopped(error)) return;
   note.className = "bad";
@@ -85,7 +93,7 @@ async function load(row: number) {
     total = found.total;
     rows = found.rows;
     note.className = "faint";
-    note.textContent = `${count(total)} events${state.filter ? " match; they are marked above the tracks" : ""}${found.cut ? ", and more" : ""}`;
+    note.textContent = told(found.cut);
   } catch (error) { refused(error); return; }
   inside.style.height = `${Math.min(total * ROW + ROW * 2, TALLEST)}px`;
   const top = (first * ROW) / scale();
@@ -100,9 +108,20 @@ function draw() {
       el("td", { text: row.name }), el("td", { cls: "t", text: row.text, title: row.text }));
     line.tabIndex = 0;
     if (state.cursor !== null && Math.round(state.cursor) === row.time_ns) line.className = "here";
-    line.onclick = () => { ours = true; setCursor(row.time_ns); ours = false; draw(); };
+    line.onclick = () => to(row.time_ns);
+    line.onkeydown = (event) => { if (event.key === "Enter") { event.stopPropagation(); to(row.time_ns); } };
     return line;
   }));
+}
+
+/** The cursor goes to an event, and the timeline where it does not show it. */
+function to(ns: number) {
+  ours = true;
+  setCursor(ns);
+  ours = false;
+  const half = (state.end - state.begin) / 2;
+  if (ns < state.begin || ns > state.end) show(ns - half, ns + half);
+  draw();
 }
 
 let ours = false;

@@ -14,8 +14,8 @@ const orders = new Map<string, { column: number; down: boolean }>();
 const compare = (a: Shown, b: Shown) =>
   typeof a.sort === "number" && typeof b.sort === "number" ? a.sort - b.sort : String(a.sort).localeCompare(String(b.sort), "en", { numeric: true });
 
-/** The table; `name` keeps its order when it is drawn again. */
-export function grid(name: string, heads: Head[], lines: Line[]): HTMLTableElement {
+/** The table; `name` keeps its order when it is drawn again; a `total` stays at its foot. */
+export function grid(name: string, heads: Head[], lines: Line[], total?: Shown[]): HTMLTableElement {
   const body = el("tbody");
   const cells = heads.map((head, column) => {
     const cell = el("th", { cls: head.number ? "n" : "", title: head.title ?? "click to sort" }), button = el("button", { text: head.text });
@@ -41,7 +41,8 @@ export function grid(name: string, heads: Head[], lines: Line[]): HTMLTableEleme
     body.replaceChildren(...sorted.map((line) => row(heads, line)));
   };
   fill();
-  return el("table", { cls: "grid" }, el("thead", {}, el("tr", {}, ...cells)), body);
+  const foot = total ? [el("tfoot", {}, row(heads, { cells: total }))] : [];
+  return el("table", { cls: "grid" }, el("thead", {}, el("tr", {}, ...cells)), body, ...foot);
 }
 
 function row(heads: Head[], line: Line): HTMLTableRowElement {

@@ -2,7 +2,7 @@
 
 import * as api from "./api";
 import { point } from "./chart";
-import { GUTTER, chart, nsOf, rowUnder, scrollBy, span, under, width } from "./timeline";
+import { GUTTER, SCROLLBAR, chart, nsOf, rowUnder, scrollBarTo, scrollBy, scrollbar, span, under, width } from "./timeline";
 import { back, choose, forward, pin, setCursor, show, state, whole } from "./state";
 import { instant, named, safe, duration, stopped } from "./text";
 import { ROW, type Row, isCpu, taskOf } from "./tracks";
@@ -10,6 +10,8 @@ import { ROW, type Row, isCpu, taskOf } from "./tracks";
 const canvas = chart.canvas;
 const tip = document.getElementById("tip")!;
 let drag: { x: number; begin: number; end: number; zoom: boolean; moved: boolean } | null = null;
+/** How far below its upper edge the scroll bar is held. */
+let held: number | null = null;
 let asked: AbortController | null = null, waiting = 0;
 
 function zoom(factor: number, around: number) {
@@ -27,6 +29,7 @@ function wheel(event: WheelEvent) {
 
 function move(event: PointerEvent) {
   const mouse = point(canvas, event);
+  if (held !== null) { scrollBarTo(mouse.y - held); return; }
   if (drag && Math.abs(mouse.x - drag.x) > 3) drag.moved = true;
   if (drag?.moved && drag.zoom) {
     state.drawn = [nsOf(Math.min(drag.x, mouse.x)), nsOf(Math.max(drag.x, mouse.x))];
@@ -75,7 +78,7 @@ async function names(row: Row, ns: number): Promise<string> {
 
 function up(event: PointerEvent) {
   const { x, y } = point(canvas, event), was = drag;
-  drag = null;
+  [drag, held] = [null, null];
   if (was && !was.moved) void click(x, y);
   else if (was?.zoom && state.drawn) show(state.drawn[0], state.drawn[1]);
   state.drawn = null;
@@ -99,15 +102,21 @@ async function click(x: number, y: number) {
 export function listen() {
   canvas.addEventListener("wheel", wheel, { passive: false });
   canvas.addEventListener("pointerdown", (event) => {
-    const { x } = point(canvas, event);
+    const { x, y } = point(canvas, event), bar = scrollbar();
     if (event.button !== 0) return;
+    if (bar && x >= canvas.clientWidth - SCROLLBAR) {
+      held = y >= bar.top && y < bar.top + bar.size ? y - bar.top : bar.size / 2;
+      scrollBarTo(y - held);
+      canvas.setPointerCapture(event.pointerId);
+      return;
+    }
     drag = { x, begin: state.begin, end: state.end, zoom: event.shiftKey || x < GUTTER || event.ctrlKey, moved: false };
     if (x < GUTTER) drag.zoom = false;
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", move);
   canvas.addEventListener("pointerup", up);
-  canvas.addEventListener("pointercancel", () => { [drag, state.drawn] = [null, null]; chart.redraw(); });
+  canvas.addEventListener("pointercancel", () => { [drag, held, state.drawn] = [null, null, null]; chart.redraw(); });
   canvas.addEventListener("pointerleave", () => { tip.hidden = true; clearTimeout(waiting); });
   canvas.addEventListener("dblclick", (event) => {
     const { x, y } = point(canvas, event), row = rowUnder(y);

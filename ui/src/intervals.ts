@@ -67,7 +67,7 @@ async function load() {
     bars = (find("freq")?.rows ?? []).map((row) => ({ low: number(row[0]), high: number(row[1]), count: number(row[2]) }));
     shown = range;
     const stats = find("stats"), about = stats?.rows[0];
-    note.textContent = about ? stats.columns.map((column, at) => `${column.title.toLowerCase()} ${cell(about[at] ?? null, column.unit).text}`).join(", ") : "no two such events here";
+    note.textContent = about && bins.length ? stats.columns.map((column, at) => `${column.title.toLowerCase()} ${cell(about[at] ?? null, column.unit).text}`).join(", ") : "fewer than two such events in this range: choose others, as in $name == \"sched_switch\", or show a longer one";
     side.replaceChildren(...tables.filter((one) => one.table === "top" && one.rows.length).flatMap((one) => drawTable("intervals", one)));
   } catch (error) {
     if (stopped(error)) return;

@@ -4,10 +4,12 @@ import * as api from "./api";
 import { drawTable, isRange, bytes, cell } from "./reported";
 import { Scatter, type Dot } from "./scatter";
 import { onChange, state } from "./state";
-import { duration, el, problem, stopped } from "./text";
+import { counted, duration, el, problem, stopped } from "./text";
 import type { View } from "./views";
 
 const KINDS: [RegExp, string, string][] = [[/^(p?read|recv)/, "reads", "#56b4e9"], [/^(p?write|send)/, "writes", "#d55e00"], [/sync/, "syncs", "#cc79a7"], [/.*/, "opens and others", "#009e73"]];
+/** So many requests of a kind are shown: the longest. */
+const OF_A_KIND = 400;
 const scatter = new Scatter("requests by how long they took");
 const note = el("span", { cls: "faint about" }), side = el("div", { cls: "side" });
 const holder = el("div", { cls: "chart" }, scatter.chart.canvas);
@@ -25,13 +27,13 @@ async function load() {
   note.textContent = "reading the range …";
   const range: [number, number] = [Math.floor(state.begin), Math.ceil(state.end)], words = { begin: range[0], end: range[1] };
   try {
-    const log = await api.report({ ...words, name: "iolog", limit: 1000 }, asked.signal);
-    const dots = log.tables.filter((table) => table.table === "log").flatMap(dotsOf), left = log.tables.reduce((sum, table) => sum + table.left_out, 0);
+    const longest = (await api.report({ ...words, name: "iolatencytop", limit: OF_A_KIND }, asked.signal)).tables.filter((table) => table.table === "top-syscall");
+    const dots = longest.flatMap(dotsOf), isFull = longest.some((table) => table.rows.length >= OF_A_KIND);
     scatter.set(dots, range, KINDS.map(([, name, colour]) => [name, colour]));
     const tops: api.ReportTable[] = [];
     for (const name of ["iousagetop", "iolatencystats"]) tops.push(...(await api.report({ ...words, name, limit: 15 }, asked.signal)).tables);
     const full = tops.filter((table) => table.rows.length);
-    note.textContent = dots.length ? `${dots.length} requests${left ? `, the first of ${dots.length + left}: show a shorter range for the others` : ""}`
+    note.textContent = dots.length ? `${counted(dots.length, "request")}${isFull ? `: the ${OF_A_KIND} longest of each kind; show a shorter range for the others` : ""}`
       : "no request on files here; system calls (syscall_entry_*, syscall_exit_*) and block events have to be recorded for this";
     side.replaceChildren(...full.flatMap((table) => drawTable("io", table)));
   } catch (error) {

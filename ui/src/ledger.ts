@@ -9,18 +9,24 @@ import { button, duration, el, instant, named, percent, problem as said } from "
 import type { View } from "./views";
 
 let answer: api.Diagnosis | null = null, problem = "", latest = 0;
+/** How long it waited from its own wake-up, as *Latencies* has it, when it was chosen there. */
+let wait: number | null = null;
 let place: HTMLElement | null = null;
 let open: (tab: string) => void = () => {};
 export const onOpen = (opener: (tab: string) => void) => { open = opener; };
 
 /** Selects an activation: the timeline goes there, and its ledger is asked for. */
 export async function select(task: number, end: number, latency: number | null) {
+  const panel = document.getElementById("panel")!, within = panel.contains(document.activeElement);
   [state.selected, state.cursor, state.thread] = [{ task, end }, end, task];
   if (latency !== null) show(end - latency * 1.15, end + latency * 0.15 + 100);
   const mine = ++latest;
+  wait = latency;
   [answer, problem, state.activation, state.involved] = [null, "the ledger is being made …", null, []];
   changed("selected");
   if (latency !== null) open("ledger");
+  // Who came by the keyboard goes on where the answer is; the row that was chosen is gone.
+  if (within) panel.focus({ preventScroll: true });
   try {
     const found = await api.ledger(task, end);
     if (mine !== latest) return;
@@ -52,19 +58,27 @@ async function worst(holder: HTMLElement) {
   holder.append(el("p", { cls: "faint", text: "nothing is selected: looking for the worst activations of the tasks that matter …" }));
   try {
     const found = await api.late({ worst: 50, tasks: "" });
-    const byPlace = new Map(found.groups.flatMap((group) => group.members.map((member) => [member, group] as const)));
     const lines = found.activations.map((late, at) => {
-      const sentence = byPlace.get(at)?.verdict.sentence ?? "";
+      const sentence = ofRow(found, at);
       const cells = [value(late.latency_ns, duration(late.latency_ns)), words(`${named(late.task.comm)} (${late.task.tid})`),
         value(late.end_ns, instant(late.end_ns, 1e4)), words(sentence)];
       return { cells, click: () => void selectTid(late) };
     });
-    const heads = [{ text: "latency", number: true }, { text: "thread" }, { text: "at", number: true }, { text: "verdict on the worst of its cause", wide: true }];
+    const heads = [{ text: "latency", number: true }, { text: "thread" }, { text: "at", number: true }, { text: "verdict", wide: true }];
     holder.replaceChildren(lines.length ? grid("late", heads, lines)
       : el("p", { text: "no real-time task was activated here; find a thread above, or click a point of the latencies" }));
   } catch (error) {
     holder.replaceChildren(el("p", { cls: "bad", text: said(error) }));
   }
+}
+
+/** What a list says of one: a verdict is about the first of its cause, and names that one alone. */
+function ofRow({ activations, groups }: api.Diagnosis, at: number): string {
+  const group = groups.find((one) => one.members.includes(at)), first = group?.members[0], head = first === undefined ? undefined : activations[first];
+  if (!group || first === undefined || !head) return "";
+  if (first === at) return group.verdict.sentence;
+  const who = `${named(head.task.comm)} (${head.task.tid}) at ${instant(head.end_ns, 1e4)}`;
+  return group.verdict.conclusive ? `the same cause as that of ${who}` : "no verdict: the evidence does not carry one; click for its ledger";
 }
 
 async function selectTid(late: api.Activation) {
@@ -116,7 +130,8 @@ function about(late: api.Activation): HTMLElement {
   const unexplained = late.ledger.good ? "" : `; ${duration(late.ledger.unexplained_ns)} of it is unexplained`;
   const text = `${duration(late.latency_ns)} from ${instant(late.origin_ns, 1)} to ${instant(late.end_ns, 1)}; evidence: ${late.ledger.grade}${unexplained}`;
   const page = button("page for the ticket", "One file with all of this, which opens anywhere (rtscope diagnose --html)", () => void ticket(page));
-  return el("p", { cls: "faint about" }, document.createTextNode(`${text} `), page);
+  const own = wait !== null && wait < late.latency_ns * 0.99 ? ` Its own wait for a CPU, as in Latencies, is the last ${duration(wait)} of it: the chain begins before its wake-up.` : "";
+  return el("p", { cls: "faint about" }, document.createTextNode(`${text}.${own} `), page);
 }
 
 async function ticket(page: HTMLButtonElement) {
@@ -132,13 +147,15 @@ function terms(late: api.Activation): HTMLElement {
     const cells = [words(term.text), value(term.duration_ns, duration(term.duration_ns)), share, value(term.pieces, String(term.pieces)), value(term.cpu, String(term.cpu))];
     return { cells, click: () => show(term.range.begin_ns, term.range.end_ns) };
   });
-  return grid("terms", [{ text: "where the time went" }, { text: "time", number: true }, { text: "share", number: true }, { text: "pieces", number: true }, { text: "CPU", number: true }], lines);
+  const sums = [late.ledger.terms.reduce((sum, term) => sum + term.duration_ns, 0), late.ledger.terms.reduce((sum, term) => sum + term.share, 0)] as const;
+  const total = [words("in all"), value(sums[0], duration(sums[0])), value(sums[1], percent(sums[1])), words(""), words("")];
+  return grid("terms", [{ text: "where the time went" }, { text: "time", number: true }, { text: "share", number: true }, { text: "pieces", number: true }, { text: "CPU", number: true }], lines, total);
 }
 
 function chain(late: api.Activation): HTMLElement {
   const lines = late.steps.map((step) => ({
     cells: [value(step.time_ns, instant(step.time_ns, 1)), value(step.time_ns - late.origin_ns, `+${duration(step.time_ns - late.origin_ns)}`), value(step.cpu, String(step.cpu)),
-      words(`${step.kind.replaceAll("_", " ")} ${step.comm || step.id}`)],
+      words(`${step.kind.replaceAll("_", " ")} ${named(step.comm) || step.id}`)],
   }));
   return grid("chain", [{ text: "at", number: true }, { text: "after its begin", number: true }, { text: "CPU", number: true }, { text: "step" }], lines);
 }

@@ -17,7 +17,7 @@ import * as names from "./names";
 import * as reports from "./reports";
 import { back, bookmark, changed, type Clock, forward, onChange, show, state, whole } from "./state";
 import * as statistics from "./statistics";
-import { button, choice, count, duration, el, named, problem } from "./text";
+import { button, choice, count, counted, duration, el, named, problem } from "./text";
 import { timed } from "./timed";
 import * as timeline from "./timeline";
 import * as usage from "./usage";
@@ -40,9 +40,9 @@ const TABS: Record<string, View> = {
 };
 const KEYS: [string, string][] = [
   ["w s, + -, wheel", "zoom in and out"], ["a d, ← →, drag", "earlier and later"], ["↑ ↓, shift wheel", "scroll the tracks"],
-  ["shift drag", "zoom to a range"], ["double click", "zoom in there; on a name: pin it to the top"], ["click", "put the cursor there; on a name: choose the thread"],
+  ["shift drag", "zoom to a range"], ["double click", "zoom in there; on a name: pin it to the top"], ["Tab, Enter", "from row to row of a table; go where the row is"], ["click", "put the cursor there; on a name: choose the thread"],
   ["f", "show the selected activation"], ["u, shift u", "back to the range before, and forward again"], ["0", "the whole trace"], ["p", "pin the chosen thread, or unpin it"],
-  ["b, n, shift n", "bookmark the range; next and previous bookmark"], ["1 … 9", "the tabs, from the left"], ["/", "find a thread"],
+  ["b, n, shift n", "bookmark the range; next and previous bookmark"], ["1 … 9", "the first nine tabs, from the left; ← → from tab to tab"], ["/", "find a thread"],
   ["t", "times: after the first event, wall clock, the trace's clock"], ["c", "copy what the tab shows as text"], ["l", "dark or light"], ["?", "these keys"],
 ];
 
@@ -67,6 +67,7 @@ function open(tab: string) {
     one.tabIndex = one.dataset.tab === state.tab ? 0 : -1;
   }
   by("panel").replaceChildren();
+  by("panel").setAttribute("aria-label", TABS[state.tab]!.name);
   void Promise.resolve(TABS[state.tab]!.build(by("panel"))).catch((error) => by("panel").append(el("p", { cls: "bar bad", text: problem(error) })));
   changed("look");
 }
@@ -94,7 +95,7 @@ function facts(info: api.Info) {
   by("name").title = name;
   document.title = `rtscope: ${name}`;
   const host = info.environment["hostname"] ? ` on ${named(info.environment["hostname"])}` : "";
-  const parts = [`${count(info.events)} events`, `in ${duration(info.length_ns)},`, `${info.cpus} CPU${info.cpus === 1 ? "" : "s"}${host}`];
+  const parts = [counted(info.events, "event"), `in ${duration(info.length_ns)},`, `${counted(info.cpus, "CPU")}${host}`];
   by("facts").textContent = parts.join(" ") + (info.losses ? `; events lost in ${count(info.losses)} place${info.losses === 1 ? "" : "s"}` : "");
   by("facts").classList.toggle("bad", info.losses > 0);
 }
@@ -235,8 +236,8 @@ function tools() {
   const clock = choice("how times are shown (t)", CLOCKS, state.clock, (value) => setClock(value as Clock));
   clock.id = "clock";
   by("clock").replaceWith(clock);
-  const takes: [string, string][] = [["", "take out …"], ["text", "text of the tab (c)"], ["timeline.png", "timeline as PNG"], ["timeline.svg", "timeline as SVG"], ["tab.png", "picture of the tab as PNG"], ["tab.svg", "picture of the tab as SVG"]];
-  const take = choice("take out what is shown", takes, "", (what) => { take.value = ""; void keep(what); });
+  const takes: [string, string][] = [["", "save …"], ["text", "text of the tab (c)"], ["timeline.png", "timeline as PNG"], ["timeline.svg", "timeline as SVG"], ["tab.png", "picture of the tab as PNG"], ["tab.svg", "picture of the tab as SVG"]];
+  const take = choice("save or copy what is shown", takes, "", (what) => { take.value = ""; void keep(what); });
   take.id = "take";
   by("take").replaceWith(take);
   by("undo").onclick = back;

@@ -47,7 +47,16 @@ export function instant(ns: number, span = 1): string {
   const at = origin + whole;
   const [sign, size] = at < 0n ? ["-", -at] : [state.clock === "trace" ? "" : "+", at];
   const seconds = `${sign}${size / 1_000_000_000n}`;
-  return digits ? `${seconds}.${String(size % 1_000_000_000n).padStart(9, "0").slice(0, digits)}` : seconds;
+  return `${seconds}${digits ? `.${String(size % 1_000_000_000n).padStart(9, "0").slice(0, digits)}` : ""} s`;
+}
+
+/** The day of an instant and the zone of its clock, for who reads times of the day. */
+export function day(ns: number): string {
+  const ms = (BigInt(state.info?.begin_wall_ns ?? "0") + BigInt(Math.round(ns))) / 1_000_000n, date = new Date(Number(ms));
+  if (Number.isNaN(date.getTime())) return "";
+  const two = (number: number) => String(number).padStart(2, "0"), ahead = -date.getTimezoneOffset(), size = Math.abs(ahead);
+  const zone = ahead ? `UTC${ahead < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}` : "UTC";
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${zone}`;
 }
 
 interface Options { text?: string; cls?: string; title?: string }

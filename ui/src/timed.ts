@@ -18,6 +18,8 @@ const NAMES: Record<api.Family, { one: string; title: string; about: string }> =
   irq: { one: "interrupt", title: "interrupts' handlers", about: "interrupt" },
   softirq: { one: "softirq", title: "softirqs' handlers", about: "softirq" },
 };
+/** As /proc/interrupts has them: the number, then the name. */
+const handler = (what: number, name: string) => `${what} ${named(name)}`.trim();
 /** Other places mean that the latency is no more than this. */
 const NEAR = 24;
 
@@ -51,7 +53,7 @@ export function timed(tab: string, name: string, families: api.Family[]): View {
       const range: [number, number] = [Math.floor(state.begin), Math.ceil(state.end)];
       const columns = Math.min(Math.max(Math.floor(box().width / 3), 10), 1200);
       try {
-        found = await api.latencies({ of: family, begin: range[0], end: range[1], columns, search: searched(), worst: 100, stats: 1 }, asked.signal);
+        found = await api.latencies({ of: family, begin: range[0], end: range[1], columns, search: searched(), worst: 100, stats: list === "stats" ? 1 : "" }, asked.signal);
         failed = "";
       } catch (error) {
         if (stopped(error)) return;
@@ -65,7 +67,7 @@ export function timed(tab: string, name: string, families: api.Family[]): View {
   }
 
   const nameOf = (late: api.Late) =>
-    family === "wakeup" ? `${named(late.facts?.name ?? "?")} (${late.facts?.tid ?? "?"})` : `${named(late.name) || NAMES[family].one} ${family === "call" ? `of ${named(late.facts?.name ?? "?")}` : late.what}`;
+    family === "wakeup" ? `${named(late.facts?.name ?? "?")} (${late.facts?.tid ?? "?"})` : family === "call" ? `${named(late.name) || "system call"} of ${named(late.facts?.name ?? "?")}` : handler(late.what, late.name);
 
   function go(late: api.Late) {
     if (family === "wakeup" && late.task !== null) { void select(late.task, late.end_ns, late.latency_ns); return; }
@@ -117,12 +119,19 @@ export function timed(tab: string, name: string, families: api.Family[]): View {
   }
 
   function fill() {
-    const about = !found ? failed : !found.count ? `no ${NAMES[family].one} ends here`
+    const about = !found ? failed : !found.count ? nothing()
       : `${counted(found.count, NAMES[family].one)}: half below ${duration(found.median_ns_max)}, 99 % below ${duration(found.p99_ns_max)}, 99.9 % below ${duration(found.p999_ns_max)}`;
     const bar = el("div", { cls: "bar" });
     if (families.length > 1) bar.append(choice("what is timed", families.map((one) => [one, NAMES[one].title]), family, (one) => { family = one as api.Family; load(); }));
-    bar.append(choice("list", [["worst", "the longest"], ["stats", `by ${NAMES[family].about}`]], list, (one) => { list = one as typeof list; fill(); }));
+    bar.append(choice("list", [["worst", "the longest"], ["stats", `by ${NAMES[family].about}`]], list, (one) => { list = one as typeof list; load(); }));
     side.replaceChildren(bar, el("div", { cls: "bar faint about", text: about }), list === "worst" ? worst() : stats());
+  }
+
+  /** Why there is none. */
+  function nothing(): string {
+    const one = NAMES[family].one;
+    if (searched()) return `no ${one} of '${named(searched())}' ends in this range`;
+    return `no ${one} ends in this range; ${{ wakeup: "sched_waking and sched_switch", call: "syscall_entry_* and syscall_exit_*", irq: "irq_handler_entry and irq_handler_exit", softirq: "softirq_entry and softirq_exit" }[family]} have to be recorded for this`;
   }
 
   function worst(): HTMLElement {
@@ -130,7 +139,7 @@ export function timed(tab: string, name: string, families: api.Family[]): View {
     const heads: Head[] = [{ text: threads ? "latency" : "took", number: true }, { text: NAMES[family].about },
       ...(threads ? [{ text: "priority" }] : calls ? [{ text: "thread" }] : []), { text: "CPU", number: true }, { text: "at", number: true }];
     const lines = (found?.worst ?? []).map((late): Line => ({
-      cells: [value(late.latency_ns, duration(late.latency_ns)), words(threads ? nameOf(late) : `${named(late.name)} ${calls ? "" : late.what}`),
+      cells: [value(late.latency_ns, duration(late.latency_ns)), words(threads ? nameOf(late) : calls ? named(late.name) : handler(late.what, late.name)),
         ...(threads ? [words(late.facts?.prio ?? "")] : calls ? [words(`${named(late.facts?.name ?? "?")} (${late.facts?.tid ?? "?"})`)] : []),
         value(late.cpu, String(late.cpu)), value(late.end_ns, instant(late.end_ns, 1e4))],
       click: () => go(late), here: state.selected?.end === late.end_ns && state.selected.task === late.task,
@@ -141,7 +150,7 @@ export function timed(tab: string, name: string, families: api.Family[]): View {
   function stats(): HTMLElement {
     const heads: Head[] = [{ text: NAMES[family].about }, ...["count", "longest", "99 %", "mean", "shortest", "in all"].map((text) => ({ text, number: true }))];
     const lines = (found?.stats?.rows ?? []).map((one): Line => {
-      const who = one.facts ? `${named(one.facts.name)} (${one.facts.tid})` : `${named(one.name)} ${family === "call" ? "" : one.key}`;
+      const who = one.facts ? `${named(one.facts.name)} (${one.facts.tid})` : family === "call" ? named(one.name) : handler(one.key, one.name);
       const cells = [words(who), value(one.count, count(one.count)), ...[one.max_ns, one.p99_ns_max, one.mean_ns, one.min_ns, one.total_ns].map((ns) => value(ns, duration(ns)))];
       const task = one.facts?.task;
       return task === undefined ? { cells } : { cells, click: () => { learn(one.facts); choose(task); } };

@@ -8,13 +8,14 @@ import { trackWords, waker } from "./hover";
 import { need } from "./names";
 import type { Pen } from "./pen";
 import { onChange, state } from "./state";
-import { counted, duration, el, instant, stopped } from "./text";
+import { counted, day, duration, el, instant, stopped } from "./text";
 import { places } from "./axis";
 import { type Tile, decode, detailOf, kindOf } from "./tile";
 import { ROW, type Row, heightOf, isCpu, losses, load as loadRows, rowAt, rowOf, rows, taskOf } from "./tracks";
 
 export const GUTTER = 190;
 const RULER = 24, STRIP = 22;
+export const SCROLLBAR = 10;
 /** More arrows than this hide what they are drawn over. */
 const ARROWS = 60;
 
@@ -23,7 +24,7 @@ export const chart = new Chart(draw, section.querySelector("canvas")!, () => loa
 let tile: Tile | null = null, marks: api.Marks | null = null, marked = "";
 let scroll = 0, asked: AbortController | null = null, waiting = 0;
 
-export const width = () => Math.max(chart.width - GUTTER, 10);
+export const width = () => Math.max(chart.width - GUTTER - SCROLLBAR, 10);
 export const span = () => state.end - state.begin;
 export const xOf = (ns: number) => GUTTER + ((ns - state.begin) / span()) * width();
 export const nsOf = (x: number) => state.begin + ((x - GUTTER) / width()) * span();
@@ -117,6 +118,7 @@ function draw(pen: Pen, w: number, h: number) {
   if (state.activation) { drawLedger(pen, top); top += STRIP; }
   if (state.filter) drawMarks(pen, top);
   drawOver(pen, h);
+  drawScrollbar(pen, w, h);
 }
 
 function drawRow(pen: Pen, row: Row) {
@@ -262,7 +264,7 @@ function drawRuler(pen: Pen, w: number) {
   pen.fillStyle = css("--back");
   pen.fillRect(0, 0, GUTTER, RULER);
   pen.fillStyle = css("--text");
-  pen.fillText(`${duration(span())} shown`, 8, RULER / 2);
+  pen.fillText(state.clock === "wall" ? day(state.begin) : `${duration(span())} shown`, 8, RULER / 2, GUTTER - 14);
   pen.fillStyle = css("--line");
   pen.fillRect(0, RULER - 0.5, w, 0.5);
 }
@@ -290,6 +292,28 @@ function drawOver(pen: Pen, h: number) {
     pen.fillStyle = css("--text");
     pen.fillText(duration(state.drawn[1] - state.drawn[0]), chosen[0] + 4, head() + 8);
   }
+}
+
+/** Where the bar at the right edge is that says how many tracks there are; none when all are seen. */
+export function scrollbar(): { top: number; size: number; room: number } | null {
+  const room = chart.height - head(), all = heightOf();
+  if (room <= 0 || all <= room) return null;
+  const size = Math.max((room * room) / all, 24);
+  return { top: head() + (scroll / (all - room)) * (room - size), size, room };
+}
+/** Scrolls as the bar is drawn to a height. */
+export function scrollBarTo(top: number) {
+  const bar = scrollbar();
+  if (bar) scrollTo(((top - head()) / Math.max(bar.room - bar.size, 1)) * (heightOf() - bar.room));
+}
+
+function drawScrollbar(pen: Pen, w: number, h: number) {
+  const bar = scrollbar();
+  if (!bar) return;
+  pen.fillStyle = css("--raised");
+  pen.fillRect(w - SCROLLBAR, head(), SCROLLBAR, h - head());
+  pen.fillStyle = css("--quiet");
+  pen.fillRect(w - SCROLLBAR + 2, bar.top, SCROLLBAR - 4, bar.size);
 }
 
 /** The row at a height of the canvas. */
@@ -340,7 +364,7 @@ export function start() {
       load();
       clearTimeout(sorting);
       // The order by what happens here follows when the range has come to rest.
-      if (["run", "waits", "blocked"].includes(state.sort) && state.sort !== "run") sorting = window.setTimeout(() => void loadTracks(), 300);
+      if (["run", "waits", "blocked"].includes(state.sort)) sorting = window.setTimeout(() => void loadTracks(), 300);
     } else if (part === "search") { scroll = 0; void loadTracks(); }
     else if (part === "selected" || part === "tracks") void loadTracks();
     else if (part === "filter") load();

@@ -3,7 +3,7 @@
 import * as api from "./api";
 import { factsOf, learn, need, taskName } from "./names";
 import { state } from "./state";
-import { counted } from "./text";
+import { counted, named } from "./text";
 
 export const ROW = 22;
 const GAP = 6, THREADS = 200;
@@ -62,6 +62,7 @@ function place(top: string[], list: string[], total: number) {
     }
     add({ id, label: labelOf(id), indent: state.group === "process" && pid !== null });
   }
+  if (!total && state.search) add({ id: "", label: `no thread is called '${named(state.search)}', or has that id`, title: true });
   if (total > list.length) add({ id: "", label: `… ${counted(total - list.length, "more thread")}: find them above`, title: true });
   rows = made;
 }

@@ -21,6 +21,16 @@ async function look(url, name) {
     await page.waitForFunction(() => /\S/.test(document.querySelector("#panel").textContent) && !/…$/.test(document.querySelector("#panel .bar span, #panel p")?.textContent ?? ""), null, { timeout: 30_000 });
   }
   for (const key of ["w", "w", "s", "0", "d", "u", "ArrowDown", "f", "p", "t", "t", "n"]) await page.keyboard.press(key);
+  const canvas = await page.locator("#timeline canvas").boundingBox();
+  const first = async () => { await page.mouse.move(60, canvas.y + 60); await page.mouse.move(62, canvas.y + 62); return page.textContent("#tip"); };
+  if (name === "1") {
+    const top = await first();
+    await page.mouse.move(1275, canvas.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(1275, canvas.y + canvas.height - 5, { steps: 3 });
+    await page.mouse.up();
+    assert.notEqual(await first(), top, `${name}: the bar scrolls the tracks`);
+  }
   await page.mouse.move(700, 120);
   await page.waitForSelector("html[data-kept=true]");
   assert.equal(await page.locator("img, script:not([src]), iframe").count(), 0, `${name}: names are text`);

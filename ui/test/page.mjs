@@ -39,6 +39,44 @@ async function culprit(page) {
   return sentence;
 }
 
+/** What a stranger would stumble over: without a mouse, without quotes, without a match, on a telephone. */
+async function strangers(page) {
+  await tab(page, "ledger");
+  await page.waitForSelector("#panel tbody tr");
+  // A verdict is about one; the rows of others must not claim it.
+  for (const cells of await page.$$eval("#panel tbody tr", (rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)))) {
+    const name = cells[1].replace(/ \(\d+\)$/, "");
+    assert.ok(cells[3].startsWith(`${name} (`) || /^(the same cause as that of|no verdict)/.test(cells[3]), cells.join(" | "));
+  }
+  await tab(page, "latencies");
+  await page.waitForSelector("#panel tbody tr");
+  await page.locator("#panel tbody tr").first().focus();
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".terms");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "panel", "the keyboard goes on at the answer");
+  assert.match(await page.textContent(".ledger tfoot"), /in all.*100.*%/, "shares add up");
+  await page.fill("#search", "nobody");
+  await tab(page, "latencies");
+  await page.waitForFunction(() => /no activation of 'nobody'/.test(document.querySelector("#panel").textContent));
+  await page.fill("#search", "");
+  await tab(page, "events");
+  await page.fill("#panel input", "next_comm == victim");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /stands in quotes, as in "victim"/.test(document.querySelector("#panel .bar span").textContent));
+  await page.fill("#panel input", "");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /^[\d,]+ events$/.test(document.querySelector("#panel .bar span").textContent));
+  await page.locator("#panel tbody tr").nth(3).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#panel tr.here");
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const name of ["latencies", "events", "usage", "ledger"]) {
+    await tab(page, name);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector("#timeline").clientHeight > 60), `${name} fits a telephone`);
+  }
+  await page.setViewportSize({ width: 1280, height: 720 });
+}
+
 /** What is zoomed and undone; what is pinned and sorted. */
 async function hands(page) {
   const near = await range(page);
@@ -158,6 +196,9 @@ try {
   const page = await open(url);
   await drawn(page, "#timeline canvas", 8);
   await picture(page, "whole");
+  const stranger = await open(url);
+  await strangers(stranger);
+  await stranger.close();
   const sentence = await culprit(page);
   await hands(page);
   await filter(page);

@@ -1,12 +1,12 @@
 // How fast the page of a trace is, and how much memory it takes: prints figures, asserts none.
-// usage: node speed.mjs CHROMIUM RTSCOPE TRACE
+// usage: node speed.mjs CHROMIUM RTSCOPE TRACE [FOLDER]    with FOLDER, the page of that folder is measured, as of ui/dist
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, readdirSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
-const [executablePath, program, trace] = process.argv.slice(2);
+const [executablePath, program, trace, folder] = process.argv.slice(2);
 const home = mkdtempSync(join(tmpdir(), "rtscope-speed-"));
 const say = (what, text) => console.log(`${what.padEnd(52)} ${text}`);
 const ms = (number) => `${number.toFixed(1)} ms`;
@@ -45,6 +45,11 @@ async function indexed(url, begun) {
 
 async function opened(browser, url) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 720 } });
+  if (folder) {
+    for (const name of ["index.html", "app.js", "app.css"]) {
+      await page.route((asked) => asked.pathname === `/${name}` || (name === "index.html" && asked.pathname === "/"), (route) => route.fulfill({ path: join(folder, name) }));
+    }
+  }
   const begun = performance.now();
   await page.goto(url);
   await page.waitForFunction(() => performance.getEntriesByName("drawn").length > 0, null, { timeout: 600_000 });
@@ -85,8 +90,8 @@ try {
   say("memory of the server, now and at most", `${resident(server.child.pid)}, ${peak(server.child.pid)}`);
   await page.close();
   server.child.kill();
-  const folder = join(home, "rtscope/view");
-  say("index on the disk", `${(readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0) / 1e6).toFixed(1)} MB`);
+  const keptIn = join(home, "rtscope/view");
+  say("index on the disk", `${(readdirSync(keptIn).reduce((sum, name) => sum + statSync(join(keptIn, name)).size, 0) / 1e6).toFixed(1)} MB`);
 
   const again = performance.now();
   server = await serve();
