@@ -55,6 +55,7 @@ test-all: ui
 	cargo build --release --package cli
 	cargo xtask lock tests/peers/lttng_analyses.sh $(RTSCOPE)
 	cargo xtask lock tests/peers/perfetto.sh $(RTSCOPE)
+	cargo xtask lock tests/peers/trace_processor.sh $(RTSCOPE)
 	cargo xtask lock tests/peers/babeltrace2_ctf2.sh $(RTSCOPE)
 	cargo build --release --package fleet --example generate
 	tests/peers/fleet.sh $(TARGET_DIR)/release/examples/generate
