@@ -25,6 +25,7 @@ try {
   await answer().locator("h1").waitFor();
   assert.match(await answer().locator("h1").textContent(), /victim was late by/);
   // The second comes while the first is looked at.
+  await page.evaluate(() => fetch(`api/v1/hits${location.search}&second=1`));
   await page.waitForFunction(() => document.querySelectorAll("#hits tbody tr").length === 2);
   assert.match(await page.textContent("#hits tbody tr:first-child"), /no diagnosis/);
   await answer().locator("p", { hasText: "this hit has no snapshot" }).waitFor();

@@ -3,7 +3,7 @@
 use crate::index::{Index, TrackId};
 use crate::latency::{self, Activation, Family, LatencyGrid};
 use crate::state::{Kind, State};
-use crate::track::Track;
+use crate::track::{Edge, Track};
 
 /// The version of the bytes.
 pub const TILE_VERSION: u16 = 1;
@@ -119,19 +119,29 @@ fn put_columns(
         let after = width * i128::from(column) / i128::from(columns);
         (i128::from(begin_ns) + after) as i64
     };
+    // A column begins where the one before it ends: each edge is looked for once, near the last.
+    let mut from = track.edge(edge(0), Edge::FIRST);
+    let mut before = track.before_edge(from);
     for column in 0..columns {
-        let (from_ns, until_ns) = (edge(column), edge(column + 1));
-        let sums = track.sums(from_ns, until_ns);
-        let whole = until_ns.abs_diff(from_ns).max(1);
+        let until = track.edge(edge(column + 1), from);
+        let after = track.before_edge(until);
+        let whole = until.at_ns.abs_diff(from.at_ns);
+        let mut sums = [0; Kind::COUNT];
+        for (sum, (after, before)) in sums.iter_mut().zip(after.iter().zip(before)) {
+            *sum = after - before;
+        }
+        sums[Kind::Unknown as usize] += whole - sums.iter().sum::<u64>();
+        let whole = whole.max(1);
         let shares = sums.map(|ns| share(ns, whole));
         out.extend_from_slice(&shares);
         out.push(0);
         let busiest = busiest(&sums);
         let leader = match busiest {
             Kind::Unknown | Kind::Irq | Kind::Softirq => State::new(busiest, None),
-            kind => track.leader(from_ns, until_ns, kind),
+            kind => track.leader_between(from, until, kind),
         };
         out.extend_from_slice(&leader.0.to_le_bytes());
+        (from, before) = (until, after);
     }
     put_count(out, place, columns);
 }

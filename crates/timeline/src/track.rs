@@ -7,7 +7,7 @@ const BLOCK: usize = 64;
 /// A range of at most so many segments is looked at one by one for its leader.
 const EXACT_MAX: usize = 256;
 /// Blocks whose leaders are looked at for the leader of a longer range, at most.
-const LEADERS_MAX: usize = 4096;
+const LEADERS_MAX: usize = 128;
 
 /// A stretch of one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,21 @@ pub struct Segment {
     pub end_ns: i64,
     /// The state.
     pub state: State,
+}
+
+/// An instant, and how many stretches begin at it or before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub at_ns: i64,
+    pub begun: usize,
+}
+
+impl Edge {
+    /// Before all.
+    pub const FIRST: Edge = Edge {
+        at_ns: i64::MIN,
+        begun: 0,
+    };
 }
 
 /// Time by kind.
@@ -178,10 +193,30 @@ impl Track {
         }
     }
 
+    /// The place of an instant that is not before `from`: near it by few looks.
+    pub(crate) fn edge(&self, at_ns: i64, from: Edge) -> Edge {
+        let all = &self.begins_ns;
+        let (mut low, mut step) = (from.begun, 1);
+        while all.get(low + step).is_some_and(|begin| *begin <= at_ns) {
+            low += step;
+            step *= 2;
+        }
+        let until = (low + step).min(all.len());
+        let near = all.get(low..until).unwrap_or_default();
+        let begun = low + near.partition_point(|begin| *begin <= at_ns);
+        Edge { at_ns, begun }
+    }
+
     /// Time by kind before an instant.
     fn before(&self, at_ns: i64) -> Sums {
-        let at_ns = at_ns.min(self.end_ns);
-        let Some(last) = self.begun(at_ns).checked_sub(1) else {
+        let begun = self.begun(at_ns);
+        self.before_edge(Edge { at_ns, begun })
+    }
+
+    /// The same of an instant whose place is known.
+    pub(crate) fn before_edge(&self, edge: Edge) -> Sums {
+        let at_ns = edge.at_ns.min(self.end_ns);
+        let Some(last) = edge.begun.checked_sub(1) else {
             return Sums::default();
         };
         let mut sums = self.blocks[last / BLOCK].before;
@@ -221,6 +256,23 @@ impl Track {
         inside.filter(move |segment| segment.end_ns > begin_ns)
     }
 
+    /// The state of this kind that has most of a range: exact for few stretches, else that of the
+    /// leaders of its blocks that has most.
+    pub(crate) fn leader_between(&self, begin: Edge, end: Edge, kind: Kind) -> State {
+        if end.begun.saturating_sub(begin.begun) >= EXACT_MAX {
+            return self.leader_of_blocks(begin.begun / BLOCK, end.begun / BLOCK, kind);
+        }
+        let mut times: Vec<(State, u64)> = Vec::new();
+        for place in begin.begun.saturating_sub(1)..end.begun {
+            let end_ns = self.end_of(place).min(end.at_ns);
+            let begin_ns = self.begins_ns[place].max(begin.at_ns);
+            if self.states[place].kind() == kind && begin_ns < end_ns {
+                add(&mut times, self.states[place], end_ns.abs_diff(begin_ns));
+            }
+        }
+        most(&times).0
+    }
+
     /// How many stretches touch a range, or one less or more.
     pub fn count(&self, begin_ns: i64, end_ns: i64) -> usize {
         let first = self.begun(begin_ns);
@@ -228,28 +280,15 @@ impl Track {
         (last + 1).saturating_sub(first)
     }
 
-    /// The state of this kind that has most of a range: exact for few stretches, else that of the
-    /// leaders of its blocks that has most.
-    pub fn leader(&self, begin_ns: i64, end_ns: i64, kind: Kind) -> State {
+    /// Of blocks, the state of a kind whose leaders have most.
+    fn leader_of_blocks(&self, first: usize, last: usize, kind: Kind) -> State {
         let mut times: Vec<(State, u64)> = Vec::new();
-        if self.count(begin_ns, end_ns) <= EXACT_MAX {
-            for segment in self.segments(begin_ns, end_ns) {
-                let begin_ns = segment.begin_ns.max(begin_ns);
-                let ns = segment.end_ns.min(end_ns).abs_diff(begin_ns);
-                if segment.state.kind() == kind {
-                    add(&mut times, segment.state, ns);
-                }
-            }
-            return most(&times).0;
-        }
-        let first = self.begun(begin_ns) / BLOCK;
-        let last = self.begun(end_ns) / BLOCK;
         let blocks = &self.blocks[first.min(self.blocks.len())..last.min(self.blocks.len())];
         let step = blocks.len().div_ceil(LEADERS_MAX).max(1);
         let leaders = blocks.iter().step_by(step);
         for block in leaders.filter(|block| block.leader.kind() == kind) {
             add(&mut times, block.leader, block.leader_ns);
-            if times.len() > LEADERS_MAX / 8 {
+            if times.len() > LEADERS_MAX / 2 {
                 break;
             }
         }

@@ -120,9 +120,9 @@ fn plain_sums(track: &Track, begin_ns: i64, end_ns: i64) -> [u64; Kind::COUNT] {
     sums
 }
 
-#[test]
-fn sums_over_many_blocks_are_those_of_the_stretches() {
-    let steps: Vec<Step> = (0..6_000u64)
+/// Enough that tracks have many blocks.
+fn many_steps() -> Vec<Step> {
+    (0..6_000u64)
         .map(|turn| {
             let mixed = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
             let what = [0, 1, 2, 3, 4, 5, 6, 7, 8][(mixed >> 8) as usize % 9];
@@ -133,8 +133,47 @@ fn sums_over_many_blocks_are_those_of_the_stretches() {
                 mixed as usize >> 16 & 3,
             )
         })
-        .collect();
-    let index = index(&recording(&steps));
+        .collect()
+}
+
+#[test]
+fn a_column_of_a_tile_has_the_shares_of_its_time() {
+    let index = index(&recording(&many_steps()));
+    let whole_ns = index.end_ns - index.begin_ns;
+    let mut looked_at = 0;
+    for (begin_ns, length_ns, columns) in [
+        (-1_000, whole_ns + 5_000, 97),
+        (0, whole_ns, 3),
+        (whole_ns / 3, whole_ns / 2, 40),
+        (whole_ns / 2, whole_ns / 40, 20),
+        (whole_ns * 2, whole_ns, 5),
+    ] {
+        let begin_ns = index.begin_ns + begin_ns;
+        for id in [TrackId::Cpu(0), TrackId::Cpu(1), TrackId::Thread(1)] {
+            let track = index.track(id).expect("a track");
+            let tile = index.tile(&[id], (begin_ns, begin_ns + length_ns), columns);
+            if tile[37] == 0 {
+                continue;
+            }
+            for column in 0..i64::from(columns) {
+                let edge = |column: i64| begin_ns + length_ns * column / i64::from(columns);
+                let (from_ns, until_ns) = (edge(column), edge(column + 1));
+                let sums = track.sums(from_ns, until_ns);
+                let bytes = &tile[48 + column as usize * 12..][..12];
+                for (kind, ns) in sums.iter().enumerate() {
+                    let share = (ns * 255 / until_ns.abs_diff(from_ns)).max(u64::from(*ns > 0));
+                    assert_eq!(u64::from(bytes[kind]), share, "{id:?} {column} {kind}");
+                }
+                looked_at += 1;
+            }
+        }
+    }
+    assert!(looked_at > 300, "{looked_at}");
+}
+
+#[test]
+fn sums_over_many_blocks_are_those_of_the_stretches() {
+    let index = index(&recording(&many_steps()));
     let whole_ns = index.end_ns - index.begin_ns;
     for track in index.cpus.iter().chain(&index.threads) {
         for probe in 0..400 {
