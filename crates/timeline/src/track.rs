@@ -7,7 +7,7 @@ const BLOCK: usize = 64;
 /// A range of at most so many segments is looked at one by one for its leader.
 const EXACT_MAX: usize = 256;
 /// Blocks whose leaders are looked at for the leader of a longer range, at most.
-const LEADERS_MAX: usize = 128;
+const LEADERS_MAX: usize = 32;
 
 /// A stretch of one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
