@@ -6,7 +6,7 @@ use event::{Cpu, Duration, Instant, TimeRange};
 
 use crate::finding::{Grade, Ledger};
 use crate::model::Model;
-use crate::naming::{self, Key};
+use crate::naming::{self, Key, ThreadNames};
 use crate::phases::Chain;
 use crate::public;
 use event::evidence::{EndKind, PreemptionModel, Step, StepKind};
@@ -137,7 +137,10 @@ pub(crate) fn ledger(model: &Model, account: &Account<'_>) -> Ledger {
 /// Names, sorts and grades.
 fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Ledger {
     let mut named: BTreeMap<TermKind, Sum> = BTreeMap::new();
+    let lengths = books.sums.iter().map(|(key, sum)| (*key, sum.duration_ns));
+    let names = ThreadNames::new(model, lengths);
     for (key, sum) in books.sums {
+        let key = names.name(key);
         let kind = public::public(model, key, account.target, account.preemption);
         match named.get_mut(&kind) {
             Some(before) => before.add(&sum),

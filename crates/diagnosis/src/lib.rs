@@ -11,6 +11,7 @@
 mod advice;
 mod compare;
 mod crosscheck;
+mod culprits;
 mod diagnose;
 mod due;
 mod evidence;

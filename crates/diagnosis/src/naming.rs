@@ -13,6 +13,9 @@ use crate::stacks::{is_at_border, is_behind_interrupt, section_function};
 use crate::term::Reason;
 
 mod settle;
+mod threads;
+
+pub(crate) use threads::ThreadNames;
 
 /// A name in small: becomes a public name when the ledger is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,23 +4,16 @@ use event::{Cpu, Duration, TimeRange};
 use trace::TraceInfo;
 
 use crate::advice;
+use crate::culprits::{FURTHER_SHARE_MIN, culprits};
 use crate::diagnose::{is_virtual, steal_is_unreported};
 use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::host;
 use crate::model::Model;
 use crate::signature;
-use crate::term::{Sum, TermKind, off_or_not, stopped};
+use crate::term::{TermKind, off_or_not, stopped};
 use event::evidence::{BlockedOn, Stack, StepKind, TaskRef};
 
-/// Causes that one sentence can hold.
-const CULPRITS_MAX: usize = 3;
-/// A further cause is named from this share on;
-const FURTHER_SHARE_MIN: f64 = 0.1;
-/// a task from this one on, or
-const FURTHER_TASK_SHARE_MIN: f64 = 0.02;
-/// from this length on.
-const FURTHER_TASK_MIN: Duration = Duration::from_us(500);
 /// Causes of at least this share make the signature of a group.
 const SIGNATURE_SHARE_MIN: f64 = 0.2;
 /// The local timer, reschedule and function-call interrupts take no longer.
@@ -29,40 +22,6 @@ const VECTOR_MAX: Duration = Duration::from_ms(1);
 const DELIVERY_MAX: Duration = Duration::from_us(100);
 /// A proven cause of at least this share carries a verdict although other time is unexplained.
 const CARRYING_SHARE: f64 = 0.5;
-
-/// Whether it can be somebody's doing.
-fn is_cause(sum: &Sum) -> bool {
-    !matches!(
-        sum.kind,
-        TermKind::Unexplained(_) | TermKind::OwnRun | TermKind::Switch | TermKind::Migration
-    )
-}
-
-fn culprits(late: &LateActivation) -> Vec<Culprit> {
-    let total = late.latency();
-    let culprit = |sum: Sum| Culprit {
-        share: sum.duration.share_of(total),
-        kind: sum.kind,
-        tasks: sum.tasks,
-        duration: sum.duration,
-        cpu: sum.cpu,
-        range: sum.range,
-    };
-    let causes = late.ledger.sums().into_iter().filter(is_cause);
-    let mut culprits: Vec<_> = causes.map(culprit).collect();
-    let matters = |c: &Culprit| {
-        let is_task = c.kind.task().is_some();
-        let task_matters = c.share >= FURTHER_TASK_SHARE_MIN || c.duration >= FURTHER_TASK_MIN;
-        c.share >= FURTHER_SHARE_MIN || is_task && task_matters
-    };
-    let mut place = 0;
-    culprits.retain(|culprit| {
-        place += 1;
-        place == 1 || matters(culprit)
-    });
-    culprits.truncate(CULPRITS_MAX);
-    culprits
-}
 
 /// Why what the trace shows of the kernel's own work may be the work of the hypervisor. A task that
 /// had the CPU had it, whoever slowed it down; one that was stopped wanted none.
@@ -486,6 +445,8 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         TermKind::BlockIo => "it waited for a device for".to_owned(),
         TermKind::PageFault => "its page faults took".to_owned(),
         TermKind::WakeupDelivery => format!("its wake-up took to reach {cpu}"),
+        TermKind::Switch => format!("the switch to it{there} took"),
+        TermKind::Migration => format!("its move to {cpu} took"),
         other => format!("{other} took {cpu} for"),
     };
     format!("{what} {duration} ({:.1} %)", share * 100.0)

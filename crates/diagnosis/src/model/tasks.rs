@@ -34,6 +34,8 @@ pub(crate) struct Version {
     pub stop: bool,
     /// It left the CPU so, and had come on it with another priority; nothing says when it changed.
     pub came: Option<VersionId>,
+    /// What all versions of one thread share, and of no other that got its id.
+    pub thread: u32,
 }
 
 impl Version {
@@ -106,6 +108,8 @@ pub(crate) struct SoftFrame {
 #[derive(Debug)]
 pub(crate) struct TaskState {
     pub version: VersionId,
+    /// The thread that has the id now.
+    thread: u32,
     pub run: Run,
     /// The chain of its wake-up or of its present activation.
     pub chain: NodeId,
@@ -189,6 +193,8 @@ pub(crate) struct Tasks {
     idle: Vec<Option<TaskIndex>>,
     pub states: Vec<TaskState>,
     versions: Vec<Version>,
+    /// So many threads were seen, also one after the other with one id.
+    threads: u32,
 }
 
 impl Tasks {
@@ -201,6 +207,7 @@ impl Tasks {
             idle: vec![],
             states: vec![],
             versions: vec![],
+            threads: 1, // 0: no event of the kernel's says who it is
         }
     }
 
@@ -229,6 +236,8 @@ impl Tasks {
     #[cold]
     fn add_process(&mut self, tid: i32, id: ProcId, cpu: u32) -> TaskIndex {
         let task = self.add(tid, cpu);
+        self.states[task.0 as usize].thread = self.threads;
+        self.threads += 1;
         let (known, place) = match tid {
             0 => (&mut self.idle, cpu as usize),
             _ => (&mut self.by_process, id.0 as usize),
@@ -245,6 +254,7 @@ impl Tasks {
         *self.by_tid.entry(key(tid, cpu)).or_insert_with(|| {
             self.states.push(TaskState {
                 version: VersionId::NONE,
+                thread: 0,
                 run: Run::Unknown,
                 chain: NodeId::NONE,
                 pending: NodeId::NONE,
@@ -276,7 +286,7 @@ impl Tasks {
             .get(self.states[task.0 as usize].version.0 as usize);
         let cut = &comm[..comm.len().min(16)];
         if known.is_none_or(|known| known.prio != prio || known.comm() != cut) {
-            let version = self.add_version(Tid(tid), cut, prio);
+            let version = self.add_version(task, Tid(tid), cut, prio);
             self.states[task.0 as usize].version = version;
         }
     }
@@ -287,7 +297,7 @@ impl Tasks {
             return;
         };
         if version.prio != prio {
-            let version = self.add_version(version.tid, version.comm(), prio);
+            let version = self.add_version(task, version.tid, version.comm(), prio);
             self.states[task.0 as usize].version = version;
         }
     }
@@ -325,7 +335,7 @@ impl Tasks {
         };
         let cut = &comm[..comm.len().min(16)];
         if version.comm() != cut {
-            let version = self.add_version(version.tid, cut, version.prio);
+            let version = self.add_version(task, version.tid, cut, version.prio);
             self.states[task.0 as usize].version = version;
         }
     }
@@ -360,7 +370,7 @@ impl Tasks {
         };
         // From here on it may be meant, or no longer.
         if let Some(known) = self.version(self.states[task.0 as usize].version).copied() {
-            let version = self.add_version(known.tid, known.comm(), known.prio);
+            let version = self.add_version(task, known.tid, known.comm(), known.prio);
             self.states[task.0 as usize].version = version;
         }
     }
@@ -448,7 +458,7 @@ impl Tasks {
         }
     }
 
-    fn add_version(&mut self, tid: Tid, comm: &[u8], prio: Prio) -> VersionId {
+    fn add_version(&mut self, of: TaskIndex, tid: Tid, comm: &[u8], prio: Prio) -> VersionId {
         let task = self.named(tid, comm, prio);
         let (wanted, passes) = (self.filter.matches(&task), task.passes_work_on());
         let stop = passes && is_stop_class(comm) && prio.0 <= 0;
@@ -463,6 +473,7 @@ impl Tasks {
             passes,
             stop,
             came: None,
+            thread: self.states[of.0 as usize].thread,
         });
         VersionId(self.versions.len() as u32 - 1)
     }
