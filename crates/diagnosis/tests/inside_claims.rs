@@ -1,8 +1,11 @@
 //! What the ledger claims for an activation that ends where its task blocks for good: locks and
-//! their owners, devices, page faults on the way. And for a task whose quota is used up.
+//! their owners, devices, page faults on the way.
 
-use diagnosis::{Query, TaskFilter, diagnose};
+mod inside;
+
+use diagnosis::{Query, diagnose};
 use event::{Tid, Value};
+use inside::check;
 use testkit::{SyntheticTrace, Task};
 
 const VICTIM: Task = Task::rt(100, "victim", 50);
@@ -13,30 +16,6 @@ const LOCK: i64 = 2;
 const MUTEX: i64 = 3;
 const WRITE: i64 = 5;
 const SPIN: i64 = 6;
-
-/// The victim's activation has exactly these terms (name, microseconds), largest first, and they
-/// add up to its latency.
-fn check(trace: SyntheticTrace, victim: Task, expect: &[(&str, i64)]) {
-    let query = Query {
-        tasks: TaskFilter::from(Tid(victim.tid)),
-        worst: 1,
-        ..Query::default()
-    };
-    let diagnosis = diagnose(&trace.build(), &query).expect("the trace can be diagnosed");
-    let ledger = &diagnosis.activations[0].ledger;
-    let terms: Vec<_> = ledger
-        .terms
-        .iter()
-        .map(|term| (term.kind.to_string(), term.duration.as_ns()))
-        .collect();
-    let expect: Vec<_> = expect
-        .iter()
-        .map(|(name, us)| ((*name).to_owned(), us * 1000))
-        .collect();
-    assert_eq!(terms, expect);
-    let sum: i64 = expect.iter().map(|(_, ns)| ns).sum();
-    assert_eq!(ledger.total.as_ns(), sum, "the terms add up");
-}
 
 /// The victim is scheduled in on CPU 0 at 1010 µs, woken at 1000 µs, ahead of the owner of the
 /// lock.
@@ -476,111 +455,6 @@ fn who_does_not_read_what_it_writes_is_not_known() {
 }
 
 #[test]
-fn a_quota_holds_a_task_whoever_runs_until_the_cpu_has_idled() {
-    let victim = Task::fair(100, "victim");
-    let other = Task::fair(300, "other");
-    let steps = [
-        (1_000_000, 7, 0, victim.tid),
-        (90_000_000, 8, 0, victim.tid),
-    ];
-    let held = |since_us: i64| {
-        SyntheticTrace::new()
-            .at(10)
-            .block(victim, Task::IDLE)
-            .at(1000)
-            .throttled(since_us, victim)
-            .wake(victim)
-            .at(10_000)
-            .run(other)
-            .at(20_000)
-            .block(other, Task::IDLE)
-            .at(80_000)
-            .run(other)
-            .at(90_000)
-            .preempt(other, victim)
-            .hit(1, victim, other, &steps)
-    };
-    let waits = "run-queue wait behind other (tid 300, nice 0)";
-    let quota = "CPU quota of its control group used up";
-    let unknown = "unexplained: nothing says when the quota of its group was back";
-    let expect = [(quota, 78_999), (unknown, 10_000), ("wake-up delivery", 1)];
-    check(held(1000), victim, &expect);
-    // Used up while it waited already.
-    let expect = [
-        (quota, 65_000),
-        (unknown, 10_000),
-        ("unexplained: the CPU stayed idle", 8_999),
-        (waits, 5_000),
-        ("wake-up delivery", 1),
-    ];
-    check(held(15_000), victim, &expect);
-}
-
-/// A fair victim whose quota is used up at 1 ms waits while `runs` (who, until which millisecond)
-/// have the CPU: the names of its two largest terms.
-fn out_of_quota(runs: &[(Task, i64)], expect: [(&str, i64); 2]) {
-    let victim = Task::fair(100, "victim");
-    let first = runs[0].0;
-    let trace = SyntheticTrace::new()
-        .at(10)
-        .block(victim, Task::IDLE)
-        .at(500)
-        .run(first);
-    let mut trace = trace.at(1_000).throttled(1_000, victim).wake(victim);
-    let (mut running, mut from_ms) = (first, 1);
-    for (task, until_ms) in runs {
-        if task.tid != running.tid {
-            trace = trace.preempt(running, *task);
-            running = *task;
-        }
-        // Ticks cut a run into pieces.
-        for us in (from_ms..*until_ms).map(|ms| ms * 1_000 + 500) {
-            trace = trace.at(us).timer_irq().timer_irq_end();
-        }
-        from_ms = *until_ms;
-        trace = trace.at(from_ms * 1_000);
-    }
-    let trace = trace.preempt(running, victim);
-    let query = Query {
-        tasks: TaskFilter::from(Tid(victim.tid)),
-        worst: 1,
-        ..Query::default()
-    };
-    let diagnosis = diagnose(&trace.build(), &query).expect("the trace can be diagnosed");
-    let terms = &diagnosis.activations[0].ledger.terms;
-    let named = |term: &diagnosis::Term| (term.kind.to_string(), term.duration.as_ns() / 1_000_000);
-    let found: Vec<_> = terms.iter().map(named).collect();
-    let found: Vec<_> = found
-        .iter()
-        .map(|(name, ms)| (name.as_str(), *ms))
-        .collect();
-    assert_eq!(found[..2], expect);
-}
-
-#[test]
-fn a_bystander_that_runs_while_the_quota_is_used_up_is_not_the_cause() {
-    let (innocent, other) = (Task::fair(300, "innocent"), Task::fair(301, "other"));
-    let (quota, unknown) = (
-        "CPU quota of its control group used up",
-        "unexplained: nothing says when the quota of its group was back",
-    );
-    // No runnable task of its weight waits for so long.
-    out_of_quota(&[(innocent, 51)], [(quota, 39), (unknown, 10)]);
-    let late_turns = [(innocent, 41), (other, 44), (innocent, 47)];
-    out_of_quota(&late_turns, [(quota, 29), (unknown, 16)]);
-    // It may have had its turn behind these.
-    let turns = [(innocent, 5), (other, 10), (innocent, 15)];
-    out_of_quota(&turns, [(unknown, 13), ("wake-up delivery", 0)]);
-    // A favoured one may run on while it waits.
-    let favoured = Task::nice(302, "favoured", -20);
-    out_of_quota(&[(favoured, 51)], [(unknown, 49), ("wake-up delivery", 0)]);
-    // Whatever is real-time would have run ahead of it.
-    let real_time = Task::rt(303, "hog", 60);
-    let behind = "run-queue wait behind hog (tid 303, rt 60)";
-    out_of_quota(&[(real_time, 51)], [(behind, 49), ("wake-up delivery", 0)]);
-}
-
-#[test]
 fn an_interrupts_thread_is_woken_by_it_although_its_handler_has_ended() {
     let thread = Task::rt(400, "irq/24-snd", 50);
     let trace = SyntheticTrace::new()
@@ -610,6 +484,23 @@ fn an_interrupts_thread_is_woken_by_it_although_its_handler_has_ended() {
         ("wake-up delivery", 2),
     ];
     check(trace, VICTIM, &expect);
+}
+
+#[test]
+fn a_softirq_that_wakes_an_interrupts_thread_keeps_its_time() {
+    let thread = Task::rt(400, "irq/24-snd", 50);
+    let fair = Task::fair(500, "fair");
+    // The clock tells no instants apart that are this near.
+    let trace = SyntheticTrace::new().at(10).block(fair, Task::IDLE);
+    let trace = trace.run(MIDDLE).wakeup(fair, 0).at(30).irq(24, "snd");
+    let trace = trace.irq_end_to_thread(24).softirq(9).at(50);
+    let trace = trace.wakeup(thread, 0).softirq_end(9);
+    let trace = trace.block(MIDDLE, thread).block(thread, fair);
+    let expect = [
+        ("softirq RCU", 20),
+        ("run-queue wait behind middle (tid 300, rt 40)", 20),
+    ];
+    check(trace, fair, &expect);
 }
 
 #[test]

@@ -186,7 +186,7 @@ impl Builder {
             return None;
         }
         state.left_handler = None;
-        state.timeline.postpone(left.end_ns, now_ns);
+        state.timeline.lengthen(left.irq, (left.end_ns, now_ns));
         Some(left.chain)
     }
 

@@ -172,9 +172,12 @@ impl Timeline {
         marks.retain(|mark| kept.touches(mark.time_ns, mark.time_ns));
     }
 
-    /// What seemed to begin at `from_ns`, and is the last there is, begins only at `to_ns`.
-    pub fn postpone(&mut self, from_ns: i64, to_ns: i64) {
-        if let Some(last) = self.segments.last_mut()
+    /// An interrupt that seemed to end at `from_ns`, and whose task has had the CPU since then, went
+    /// on to `to_ns`.
+    pub fn lengthen(&mut self, irq: i32, (from_ns, to_ns): (i64, i64)) {
+        if let [.., before, last] = self.segments.as_mut_slice()
+            && before.occupant.what() == What::Hardirq(irq)
+            && last.occupant.what() == What::Task
             && last.begin_ns == from_ns
         {
             last.begin_ns = to_ns;
