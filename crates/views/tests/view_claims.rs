@@ -418,17 +418,31 @@ fn rtcheck_counts_the_periods_in_which_a_task_ran_too_little() {
     assert_eq!(found[0][7..], [us(0), range(300, 400)]);
 }
 
-#[test]
-fn a_stack_has_its_own_time_and_a_lost_exit_ends_with_its_caller() {
-    let function = |trace: SyntheticTrace, what: &str, address: u64| {
+/// Events of the entry and the exit of functions in the thread 7, at microseconds.
+fn called(events: &[(i64, &str, u64)]) -> SyntheticTrace {
+    let function = |trace: SyntheticTrace, (at_us, what, address): &(i64, &str, u64)| {
         let fields = [
-            ("addr", Value::Unsigned(address)),
+            ("addr", Value::Unsigned(*address)),
             ("vtid", Value::Signed(7)),
         ];
-        trace.event(&format!("lttng_ust_cyg_profile:func_{what}"), &fields)
+        let name = format!("lttng_ust_cyg_profile:func_{what}");
+        trace.at(*at_us).event(&name, &fields)
     };
-    let mut trace = SyntheticTrace::new();
-    for (at_us, what, address) in [
+    events.iter().fold(SyntheticTrace::new(), function)
+}
+
+/// The own time of each stack, in microseconds.
+fn check_stacks(trace: SyntheticTrace, expect: &[(&str, i64)]) {
+    let options = ReportOptions::default();
+    let found = rows(&trace.build(), "flamegraph", &options, "stacks");
+    let own = found.iter().map(|row| (row[0].clone(), row[1].clone()));
+    let expect = expect.iter().map(|(stack, ns)| (text(stack), us(*ns)));
+    assert_eq!(own.collect::<Vec<_>>(), expect.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stack_has_its_own_time_and_a_lost_exit_ends_with_its_caller() {
+    let events = [
         (0, "entry", 1),
         (10, "entry", 2),
         (30, "exit", 2),
@@ -437,25 +451,32 @@ fn a_stack_has_its_own_time_and_a_lost_exit_ends_with_its_caller() {
         // The exit of 3 is missing.
         (60, "exit", 2),
         (70, "exit", 1),
-    ] {
-        trace = function(trace.at(at_us), what, address);
-    }
-    let found = rows(
-        &trace.build(),
-        "flamegraph",
-        &ReportOptions::default(),
-        "stacks",
-    );
-    let own: Vec<_> = found
-        .iter()
-        .map(|row| (row[0].clone(), row[1].clone()))
-        .collect();
-    let expect = [
-        (text("thread 7;0x1"), us(30)),
-        (text("thread 7;0x1;0x2"), us(25)),
-        (text("thread 7;0x1;0x2;0x3"), us(15)),
     ];
-    assert_eq!(own, expect);
+    let expect = [
+        ("thread 7;0x1", 30),
+        ("thread 7;0x1;0x2", 25),
+        ("thread 7;0x1;0x2;0x3", 15),
+    ];
+    check_stacks(called(&events), &expect);
+}
+
+#[test]
+fn no_stack_has_the_time_in_which_events_were_lost() {
+    let events = [
+        (0, "entry", 1),
+        (10, "entry", 2),
+        (70, "exit", 2),
+        (90, "exit", 1),
+    ];
+    let expect = [("thread 7;0x1", 30), ("thread 7;0x1;0x2", 60)];
+    check_stacks(called(&events), &expect);
+    // The function may have been left and called again meanwhile; its exit shows its caller.
+    let expect = [("thread 7;0x1", 30), ("thread 7;0x1;0x2", 10)];
+    check_stacks(called(&events).lost(20, 50), &expect);
+    // The exit of the function is lost.
+    let events = [(0, "entry", 1), (10, "entry", 2), (90, "exit", 1)];
+    let expect = [("thread 7;0x1", 10), ("thread 7;0x1;0x2", 10)];
+    check_stacks(called(&events).lost(20, 50), &expect);
 }
 
 #[test]

@@ -64,9 +64,18 @@ struct Frame {
 #[derive(Debug, Default)]
 struct Thread {
     frames: Vec<Frame>,
-    /// Up to when the time of the innermost function is counted.
-    since_ns: i64,
+    /// Up to when the time of the innermost function is counted; none behind a loss, up to the
+    /// next event of the thread.
+    since_ns: Option<i64>,
     root: usize,
+}
+
+impl Thread {
+    /// How much of the time up to now is that of the innermost function.
+    fn counts(&self, now_ns: i64) -> i64 {
+        self.since_ns
+            .map_or(0, |since_ns| (now_ns - since_ns).max(0))
+    }
 }
 
 /// The question over one window.
@@ -108,15 +117,15 @@ impl Flame {
             });
             Thread {
                 frames: Vec::new(),
-                since_ns: now_ns,
+                since_ns: Some(now_ns),
                 root: place,
             }
         });
         let above = thread.frames.last().map(|frame| frame.node);
         if let Some(above) = above {
-            nodes[above].own_ns += now_ns - thread.since_ns;
+            nodes[above].own_ns += thread.counts(now_ns);
         }
-        thread.since_ns = now_ns;
+        thread.since_ns = Some(now_ns);
         let parent = above.unwrap_or(thread.root);
         let is_full = thread.frames.len() >= DEPTH_MAX || nodes.len() >= NODES_MAX;
         let known = self.children.get(&(parent, function)).copied();
@@ -151,10 +160,20 @@ impl Flame {
             return;
         };
         if let Some(top) = thread.frames.last() {
-            self.nodes[top.node].own_ns += now_ns - thread.since_ns;
+            self.nodes[top.node].own_ns += thread.counts(now_ns);
         }
-        thread.since_ns = now_ns;
+        thread.since_ns = Some(now_ns);
         thread.frames.truncate(place);
+    }
+
+    /// Events were lost: what was called and left meanwhile nobody knows.
+    fn lose(&mut self, from_ns: i64) {
+        for thread in self.threads.values_mut() {
+            if let Some(top) = thread.frames.last() {
+                self.nodes[top.node].own_ns += thread.counts(from_ns);
+            }
+            thread.since_ns = None;
+        }
     }
 
     fn name(&self, kernel: &Kernel, function: FunctionId, at_ns: i64) -> String {
@@ -197,7 +216,7 @@ fn thread_name(kernel: &Kernel, tid: i32) -> String {
 
 impl Question for Flame {
     fn topics(&self) -> Topics {
-        Topics::of(&[Topic::Functions])
+        Topics::of(&[Topic::Functions, Topic::Runs])
     }
 
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
@@ -206,6 +225,7 @@ impl Question for Flame {
                 self.call(kernel.now_ns(), tid, function);
             }
             Change::FunctionExit { tid, function } => self.leave(kernel.now_ns(), tid, function),
+            Change::Lost { from_ns, .. } => self.lose(from_ns),
             _ => {}
         }
     }
@@ -213,8 +233,8 @@ impl Question for Flame {
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
         for thread in self.threads.values_mut() {
             if let Some(top) = thread.frames.last() {
-                self.nodes[top.node].own_ns += span.end_ns - thread.since_ns;
-                thread.since_ns = span.end_ns;
+                self.nodes[top.node].own_ns += thread.counts(span.end_ns);
+                thread.since_ns = Some(span.end_ns);
             }
         }
         let roots = self.threads.iter();
