@@ -66,6 +66,20 @@ pub enum Change<'a> {
         inferred: bool,
         /// Between which instants it was scheduled in, where only the switch was not recorded.
         within_ns: Option<(i64, i64)>,
+        /// It was moved while it waited, and whether it ran before is not certain yet:
+        /// [`Change::Settled`] tells.
+        open: bool,
+    },
+    /// Whether a wait is known that was open when its task was scheduled in.
+    Settled {
+        /// The task.
+        process: ProcId,
+        /// When it was scheduled in.
+        at_ns: i64,
+        /// Since when it waited for a CPU, if it was seen to.
+        waited_since_ns: Option<i64>,
+        /// Nobody knows how long it waited.
+        lossy: bool,
     },
     /// A task has had a CPU since then, at the earliest, though no switch says so.
     Inferred {
@@ -87,6 +101,13 @@ pub enum Change<'a> {
     Doubted {
         /// The task.
         process: ProcId,
+    },
+    /// A task that was scheduled in at `at_ns` may have run before, while it seemed to wait.
+    DoubtedBefore {
+        /// The task.
+        process: ProcId,
+        /// When it was scheduled in.
+        at_ns: i64,
     },
     /// A task that seemed to wait for a CPU has run meanwhile, nobody knows when.
     RanUnseen {
@@ -391,14 +412,16 @@ impl Change<'_> {
             | Change::Inferred { .. }
             | Change::Found { .. }
             | Change::Doubted { .. }
+            | Change::DoubtedBefore { .. }
             | Change::RanUnseen { .. }
             | Change::Ran { .. }
             | Change::Unknown { .. }
             | Change::MayHaveWaited { .. }
             | Change::Lost { .. } => Topic::Runs,
-            Change::Woken { .. } | Change::ScheduledIn { .. } | Change::Waited { .. } => {
-                Topic::Waits
-            }
+            Change::Woken { .. }
+            | Change::ScheduledIn { .. }
+            | Change::Settled { .. }
+            | Change::Waited { .. } => Topic::Waits,
             Change::Prio { .. } | Change::Migrate { .. } => Topic::Tasks,
             Change::Stayed { .. } => Topic::Stretches,
             Change::IrqEntry { .. } | Change::IrqExit { .. } | Change::SoftirqExit { .. } => {

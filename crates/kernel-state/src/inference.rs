@@ -45,6 +45,7 @@ impl Kernel {
             .filter(|at_ns| gone_ns.is_none_or(|gone_ns| *at_ns <= gone_ns));
         self.tell(cpu, run, part(believed, run.begin_ns, sure_ns, false), sink);
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
+            self.settle_behind(cpu, |kernel, id| kernel.preempts(id, task), sink);
             let from_ns = arrived_ns.max(sure_ns);
             self.tell(cpu, run, part(believed, sure_ns, from_ns, false), sink);
             self.lose_sight(cpu, (believed, None), from_ns, sink);
@@ -67,6 +68,7 @@ impl Kernel {
         let first_ns = first_ns.into_iter().chain(itself_ns).chain(gone_ns).min();
         let first_ns = first_ns.filter(|_| believed == Holder::Idle);
         let unknown_ns = first_ns.map_or(sure_ns, |first_ns| first_ns.max(sure_ns));
+        self.settle_moved(cpu, Some((unknown_ns, end_ns)), sink);
         self.tell(cpu, run, part(believed, sure_ns, unknown_ns, false), sink);
         let unknown = part(Holder::Unknown, unknown_ns, end_ns, false);
         self.tell(cpu, run, unknown, sink);
@@ -86,9 +88,7 @@ impl Kernel {
         let arrived_ns = self.arrived_ns(cpu, task)?;
         let mut first_ns = None;
         for id in (0..self.processes.len() as u32).map(ProcId) {
-            let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
-            let goes_first =
-                |at_ns: &i64| *at_ns < arrived_ns || preempts_at_once(prio(id), prio(task));
+            let goes_first = |at_ns: &i64| *at_ns < arrived_ns || self.preempts(id, task);
             let other_ns = self.arrived_ns(cpu, id).filter(goes_first);
             let Some(at_ns) = other_ns.filter(|_| id != task && Some(id) != next) else {
                 continue;
@@ -98,6 +98,12 @@ impl Kernel {
             first_ns = Some(first_ns.map_or(at_ns, |first: i64| first.min(at_ns)));
         }
         first_ns
+    }
+
+    /// Whether a task takes a CPU at once from another one.
+    fn preempts(&self, id: ProcId, task: ProcId) -> bool {
+        let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
+        preempts_at_once(prio(id), prio(task))
     }
 
     /// Whether a task was seen to wait for a CPU.

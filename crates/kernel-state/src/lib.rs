@@ -10,10 +10,12 @@ pub mod bind;
 mod change;
 mod cycles;
 mod devices;
+mod finish;
 mod functions;
 mod inference;
 mod irq;
 mod loss;
+mod moved;
 mod process;
 mod queue;
 mod run;
@@ -109,6 +111,7 @@ pub struct Kernel {
     cpus: Vec<CpuState>,
     processes: Processes,
     waits: queue::Waits,
+    moved: Vec<moved::Moved>,
     disks: Disks,
     pages: u64,
     /// The owner of each table of files, by its address (LTTng 2.12 and later).
@@ -163,6 +166,7 @@ impl Kernel {
             cpus: Vec::new(),
             processes: Processes::default(),
             waits: queue::Waits::default(),
+            moved: Vec::new(),
             disks: Disks::default(),
             pages: 0,
             tables: HashMap::new(),

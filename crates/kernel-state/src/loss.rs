@@ -41,6 +41,9 @@ impl Kernel {
             state.handlers = Handlers::default();
             state.irq = None;
             state.softirqs = Default::default();
+            if state.run.moved {
+                self.settle_moved(cpu, Some((from_ns, until_ns)), sink);
+            }
             self.lose_run(cpu, from_ns);
         }
         sink.change(

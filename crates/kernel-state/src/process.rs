@@ -124,6 +124,8 @@ pub struct Process {
     pub call: Option<Call>,
     /// When it was woken, until it runs.
     pub woken_ns: Option<i64>,
+    /// It was seen to sleep until then, and no event was lost meanwhile.
+    pub slept: bool,
     /// The second event of that wake-up was seen: it is on a run queue.
     pub is_delivered: bool,
     /// Who woke it.
@@ -138,6 +140,8 @@ pub struct Process {
     pub arrived: Option<Arrival>,
     /// Where it waits may lie outside of what was recorded: it may have run there unseen.
     pub doubtful: bool,
+    /// It was moved while it waited, since its last wait.
+    pub moved: bool,
     /// On whose run queue it waits, where queues are followed.
     pub queued: Option<Queued>,
     /// Woken while it still ran: it will not block, or will be woken at once when it does.

@@ -150,6 +150,16 @@ impl Waits {
         self.all.len() - 1
     }
 
+    /// Nobody knows how long a wait lasted: it is not told of, if it was not yet.
+    pub(super) fn revoke(&mut self, place: usize, id: ProcId, at_ns: i64) {
+        let wait = self.all.get_mut(place).filter(|wait| wait.id == id);
+        if let Some(wait) = wait
+            && wait.over_ns.is_some_and(|(_, end_ns)| end_ns == at_ns)
+        {
+            wait.over_ns = None;
+        }
+    }
+
     /// A stretch is over and told. The place of the wait is free once the wait is over too and has
     /// no other; what is to be told of it is handed out.
     fn end_stretch(&mut self, stretch: &mut Stretch) -> Option<Wait> {
@@ -256,7 +266,11 @@ impl Kernel {
                 .behind
                 .add(Holder::Unknown, until_ns - sure_ns.max(from_ns));
         }
-        let is_told = !is_seen || holder == Holder::Idle || stretch.told_ns >= until_ns;
+        // Whether it idled is not certain before its run is over.
+        let is_told = !is_seen || stretch.told_ns >= until_ns;
+        if holder == Holder::Idle {
+            stretch.told_ns = until_ns;
+        }
         if !is_told && stretches.len() <= LEFT_MAX {
             return None;
         }

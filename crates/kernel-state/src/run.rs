@@ -78,7 +78,7 @@ pub(super) struct Run {
     /// An event since then says so too: its tracer told who had the CPU.
     proven_ns: i64,
     /// So did the first of them, and no switch.
-    is_found: bool,
+    pub is_found: bool,
     /// It was woken since then: it may have slept.
     pub woken: Option<WokenThere>,
     /// What was lost of it is who had the CPU, not events.
@@ -86,6 +86,8 @@ pub(super) struct Run {
     /// A task came on the run queue of the CPU while that seemed to idle, the first of those that
     /// are no more there now: it may have run.
     pub gone_ns: Option<i64>,
+    /// Tasks were moved away from its run queue meanwhile.
+    pub moved: bool,
     /// What it does, and since when; only where stretches are followed.
     pub stretches: Vec<(i64, CpuWhat)>,
 }
@@ -120,7 +122,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    fn known(holder: Holder, begin_ns: i64, end_ns: i64) -> Part {
+    pub fn known(holder: Holder, begin_ns: i64, end_ns: i64) -> Part {
         Part {
             holder,
             begin_ns,
@@ -159,7 +161,7 @@ impl Kernel {
     }
 
     /// Tells what a CPU did before its first event.
-    fn tell_unseen<S: Sink>(&mut self, cpu: u32, end_ns: i64, sink: &mut S) {
+    pub(super) fn tell_unseen<S: Sink>(&mut self, cpu: u32, end_ns: i64, sink: &mut S) {
         let part = Part::known(Holder::Unknown, self.first_ns, end_ns);
         self.tell(cpu, &Run::default(), part, sink);
     }
@@ -184,7 +186,7 @@ impl Kernel {
         let (now_ns, holder) = (self.now_ns, self.holder(prev));
         let Some(state) = self.cpu(cpu) else { return };
         state.left_idle |= holder == Holder::Idle;
-        let as_believed = state.run.belief == Belief::Switched(holder);
+        let as_believed = state.run.belief == Belief::Switched(holder) && !state.run.moved;
         if as_believed && !self.follows.stretches {
             let begin_ns = self.cpus[cpu as usize].run.begin_ns;
             self.tell_ran(cpu, Part::known(holder, begin_ns, now_ns), sink);
@@ -225,6 +227,9 @@ impl Kernel {
                 }
             }
             Belief::Switched(believed) if believed == holder => {
+                if run.moved {
+                    self.settle_moved(cpu, None, sink);
+                }
                 self.tell(cpu, &run, whole(holder), sink);
             }
             Belief::Switched(believed) => {
@@ -364,7 +369,7 @@ impl Kernel {
     }
 
     /// Tells what a CPU did up to the loss after which nothing is known of it.
-    fn tell_before_loss<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+    pub(super) fn tell_before_loss<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
         if let Some((run, part)) = self.cpus[cpu as usize].before_loss.take() {
             self.tell(cpu, &run, part, sink);
         }
@@ -375,100 +380,6 @@ impl Kernel {
         let mut stretches = run.stretches;
         stretches.clear();
         self.cpus[cpu as usize].run.stretches = stretches;
-    }
-
-    /// The trace ends: what every CPU did until now is told. Who was the first to be scheduled in
-    /// that hides where it stops to idle is on it; one of a higher priority would have preempted
-    /// it, which is recorded.
-    pub fn finish<S: Sink>(&mut self, end_ns: i64, sink: &mut S) {
-        self.now_ns = self.now_ns.max(end_ns);
-        self.tell_first_runs(sink);
-        self.cpu(self.cpus_of_trace.saturating_sub(1));
-        for cpu in 0..self.cpus.len() as u32 {
-            self.tell_before_loss(cpu, sink);
-            let state = &mut self.cpus[cpu as usize];
-            let hides_idle = state.hides_idle();
-            let run = std::mem::take(&mut state.run);
-            let part = |holder| Part {
-                holder,
-                begin_ns: run.begin_ns,
-                end_ns,
-                inferred: false,
-            };
-            match run.belief {
-                Belief::Unseen if cpu < self.cpus_of_trace || self.cpus[cpu as usize].seen => {
-                    self.tell_unseen(cpu, end_ns, sink)
-                }
-                Belief::Unseen => {}
-                Belief::UntilFirstSwitch | Belief::Lost => {
-                    self.tell(cpu, &run, part(Holder::Unknown), sink);
-                }
-                Belief::Switched(Holder::Idle) if hides_idle => {
-                    let all = self.processes.iter().map(|(id, _)| id);
-                    let came = all.filter_map(|id| Some((self.arrived_ns(cpu, id)?, id)));
-                    match came.min_by_key(|(at_ns, _)| *at_ns) {
-                        Some((_, id)) => {
-                            let both = (Holder::Idle, Holder::Task(id), None);
-                            self.contradicted(cpu, &run, both, end_ns, sink);
-                        }
-                        None => self.tell(cpu, &run, part(Holder::Idle), sink),
-                    }
-                }
-                Belief::Switched(holder) if run.is_found => {
-                    // Behind the last event that shows it, it may have left the CPU unseen.
-                    let sure_ns = run.sure_ns().min(end_ns);
-                    let shown = Part::known(holder, run.begin_ns, sure_ns);
-                    self.tell(cpu, &run, shown, sink);
-                    let rest = Part::known(Holder::Unknown, sure_ns, end_ns);
-                    self.tell(cpu, &run, rest, sink);
-                }
-                Belief::Switched(holder) => {
-                    self.tell(cpu, &run, part(holder), sink);
-                    if holder == Holder::Idle {
-                        // An idle CPU takes a task at once: it may have, unrecorded.
-                        self.doubt_waits_on(cpu);
-                    }
-                }
-            }
-        }
-        self.tell_rest(sink);
-    }
-
-    /// Who left each CPU first has had it since its first event, if the trace holds all switches;
-    /// where one is seen to be missing, there may be one more.
-    fn tell_first_runs<S: Sink>(&mut self, sink: &mut S) {
-        for cpu in 0..self.cpus.len() as u32 {
-            if let Some((run, part)) = self.cpus[cpu as usize].first_run.take() {
-                let holder = match self.contradictions {
-                    0 => part.holder,
-                    _ => Holder::Unknown,
-                };
-                self.tell(cpu, &run, Part { holder, ..part }, sink);
-            }
-        }
-    }
-
-    /// Who has each CPU, and what it does, since when: as far as the trace says yet. A window that
-    /// ends before the trace takes it for what it is so far.
-    pub fn open_runs(&self) -> impl Iterator<Item = (u32, Holder, i64)> {
-        let seen = self.cpus.iter().enumerate();
-        let seen = seen.filter(|(_, state)| state.run.belief != Belief::Unseen);
-        seen.map(|(cpu, state)| (cpu as u32, state.believed(), state.run.begin_ns))
-    }
-
-    /// The stretches of the runs that are open: CPU, what, who, from, until.
-    pub fn open_stretches(
-        &self,
-        end_ns: i64,
-        mut each: impl FnMut(u32, CpuWhat, Holder, i64, i64),
-    ) {
-        for (cpu, holder, begin_ns) in self.open_runs() {
-            let run = &self.cpus[cpu as usize].run;
-            let part = Part::known(holder, begin_ns, end_ns);
-            stretches(run, part, |what, from_ns, until_ns| {
-                each(cpu, what, holder, from_ns, until_ns);
-            });
-        }
     }
 
     /// Tells a part of a run.
@@ -557,7 +468,7 @@ impl super::CpuState {
     }
 
     /// Whether the kernel does not record where this CPU stops to idle.
-    fn hides_idle(&self) -> bool {
+    pub(super) fn hides_idle(&self) -> bool {
         self.inferred > 0 && !self.left_idle
     }
 
@@ -578,7 +489,7 @@ impl super::CpuState {
     }
 
     /// Who is believed to have the CPU before its run is over.
-    fn believed(&self) -> Holder {
+    pub(super) fn believed(&self) -> Holder {
         match self.run.belief {
             Belief::Switched(Holder::Idle) if self.hides_idle() => Holder::Unknown,
             Belief::Switched(holder) => holder,
@@ -588,7 +499,7 @@ impl super::CpuState {
 }
 
 /// What a CPU did in a part of a run. Handlers are certain: their own events say so.
-fn stretches(run: &Run, part: Part, mut each: impl FnMut(CpuWhat, i64, i64)) {
+pub(super) fn stretches(run: &Run, part: Part, mut each: impl FnMut(CpuWhat, i64, i64)) {
     let mut told_ns = part.begin_ns;
     let mut emit = |what: CpuWhat, until_ns: i64| {
         let until_ns = until_ns.min(part.end_ns);

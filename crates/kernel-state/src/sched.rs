@@ -19,6 +19,7 @@ struct Wait {
     doubtful: bool,
     inferred: bool,
     within_ns: Option<(i64, i64)>,
+    open: bool,
 }
 
 impl Kernel {
@@ -182,21 +183,28 @@ impl Kernel {
         }
         self.was_woken(id);
         let arrived = self.processes.get_mut(id).arrived.take();
-        self.leaves_queue(arrived, cpu);
+        self.leaves_queue(id, arrived, cpu);
         let task = self.processes.get_mut(id);
         let doubtful = std::mem::take(&mut task.doubtful);
         let (woken_ns, waker) = (task.woken_ns.take(), task.waker.take());
         let waited_since_ns = task.runnable_since_ns.take().filter(|_| !unseen);
+        let moved = std::mem::take(&mut task.moved);
         let since_ns = woken_ns.or(waited_since_ns);
+        let lossy = doubtful || since_ns.is_some_and(|since_ns| !self.is_known_since(since_ns));
+        let open = moved && {
+            let known_ns = since_ns.filter(|_| !lossy);
+            self.moved_wait_is_over(id, at_ns, (known_ns, waited_since_ns))
+        };
         Wait {
             at_ns,
             woken_ns,
             waker: waker.and_then(|waker| self.processes.find(waker)),
             waited_since_ns,
-            lossy: doubtful || since_ns.is_some_and(|since_ns| !self.is_known_since(since_ns)),
+            lossy,
             doubtful,
             inferred: false,
             within_ns: None,
+            open,
         }
     }
 
@@ -210,6 +218,7 @@ impl Kernel {
             lossy,
             inferred,
             within_ns,
+            open,
             ..
         } = wait;
         let change = Change::ScheduledIn {
@@ -222,6 +231,7 @@ impl Kernel {
             lossy,
             inferred,
             within_ns,
+            open: open && !lossy,
         };
         sink.change(self, &change);
         if !self.follows.queues {

@@ -31,6 +31,9 @@ impl Kernel {
         };
         self.contradictions += 1;
         let (stretches, woken) = (run.stretches.clone(), run.woken);
+        if run.moved {
+            self.settle_moved(cpu, Some((from_ns, i64::MAX)), sink);
+        }
         self.lose_run(cpu, from_ns);
         let state = &mut self.cpus[cpu as usize];
         state.doubted = true;
@@ -77,7 +80,7 @@ impl Kernel {
 
     /// A task that was on a run queue goes on or waits on the CPU `to` now.
     #[inline(always)] // of a task that was nowhere, or is there still, this is known at once
-    pub(super) fn leaves_queue(&mut self, arrived: Option<Arrival>, to: u32) {
+    pub(super) fn leaves_queue(&mut self, id: ProcId, arrived: Option<Arrival>, to: u32) {
         let Some(arrival) = arrived.filter(|arrival| arrival.cpu != to) else {
             return;
         };
@@ -85,6 +88,7 @@ impl Kernel {
         let has_come = !arrival.under_way || !self.families.wakeup;
         if has_come {
             self.loses_waiting(arrival.cpu, arrival.at_ns);
+            self.is_moved(id, arrival.cpu, arrival.at_ns);
         }
     }
 

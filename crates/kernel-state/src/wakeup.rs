@@ -69,6 +69,8 @@ impl Kernel {
         };
         self.prio(id, wake_up.prio, sink);
         self.wake_again(id, kind, sink);
+        let slept_ns = self.processes.get(id).blocked_since_ns;
+        let slept = slept_ns.is_some_and(|since_ns| self.is_known_since(since_ns));
         let process = self.processes.get_mut(id);
         self.wakee = match (process.woken_ns, process.runnable_since_ns) {
             (Some(_), _) => Wakee::Waited,
@@ -86,6 +88,7 @@ impl Kernel {
         // Only the first of several wake-ups counts.
         if process.woken_ns.is_none() {
             process.woken_ns = Some(self.now_ns);
+            process.slept = slept;
             process.waker = waker.or(process.waker);
         }
         self.woken(id, by, sink);
@@ -150,7 +153,7 @@ impl Kernel {
                 at_ns,
                 under_way,
             });
-            self.leaves_queue(before, cpu);
+            self.leaves_queue(id, before, cpu);
             self.queue(id, cpu);
         }
     }
@@ -216,12 +219,14 @@ impl Kernel {
         if self.follows.stale_names || process.is_delivered {
             return None;
         }
-        let process = self.processes.get_mut(id);
-        match has_wakeup {
-            true => process.woken_ns = None,
-            // It may have gone on, or wait from now on: that wake-up is not over yet.
-            false => process.doubtful = true,
+        // Without second events it may have gone on, or wait from now on: that wake-up is not over
+        // yet, and is none before. Who slept for sure was scheduled in unseen instead.
+        if !has_wakeup && process.slept {
+            return None;
         }
+        let process = self.processes.get_mut(id);
+        process.woken_ns = None;
+        process.doubtful |= !has_wakeup;
         Some(Pending {
             at_ns,
             by: Waker::Unknown,

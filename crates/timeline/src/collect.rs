@@ -323,6 +323,15 @@ impl Sink for Collect {
                     self.timed(Family::Wakeup, one);
                 }
             }
+            Change::Settled {
+                process,
+                at_ns,
+                waited_since_ns,
+                lossy: true,
+            } => {
+                let told = Told::RanBefore(process, waited_since_ns, at_ns);
+                self.teller.tell(told);
+            }
             Change::Waited {
                 process,
                 since_ns,

@@ -24,6 +24,9 @@ pub(crate) enum Told {
     Thread(ProcId, Segment),
     /// Who had the CPU for which a thread waited from then on.
     Waited(ProcId, i64, Option<ProcId>),
+    /// A thread that was scheduled in at the instant had seemed to wait since then, and nobody
+    /// knows for how long it did.
+    RanBefore(ProcId, Option<i64>, i64),
     /// Something ended.
     Timed(Family, Activation),
 }
@@ -112,6 +115,7 @@ impl Gathered {
                     *state = State::new(Kind::Runnable, behind.map(|task| task.0));
                 }
             }
+            Told::RanBefore(task, since_ns, at_ns) => ran_before(index, task.0, since_ns, at_ns),
             Told::Timed(family, one) => timed(index, family).push(one),
         }
     }
@@ -136,6 +140,19 @@ impl Gathered {
             timed(&mut index, family).sort_by_key(|one| one.end_ns);
         }
         index
+    }
+}
+
+/// The wait of a task that ended at `at_ns` is none that is known.
+fn ran_before(index: &mut Index, task: u32, since_ns: Option<i64>, at_ns: i64) {
+    let is_it = |one: &Activation| (one.task, one.end_ns) == (task, at_ns);
+    if let Some(place) = index.activations.iter().rposition(is_it) {
+        index.activations.remove(place);
+    }
+    let track = track(&mut index.threads, task);
+    let waits = since_ns.and_then(|since_ns| track.from(since_ns));
+    if let Some(state) = waits.filter(|state| state.kind() == Kind::Runnable) {
+        *state = State::UNKNOWN;
     }
 }
 

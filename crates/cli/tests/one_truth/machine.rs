@@ -5,15 +5,22 @@
 //! preempted is drawn, so that tasks of a lower priority keep the CPU for long at times. A task may
 //! be woken before it has left its CPU, or where it was preempted on its way to sleep.
 
+mod moves;
+mod threads;
+mod wake;
+
 use testkit::Task;
 
 use crate::story::{Draw, Happening, Op, Record};
-use crate::truth::{Doing, Handler, OnCpu, TrueWait, Truth};
+use crate::truth::{Doing, Handler, OnCpu, Truth};
 
 /// The interrupt of the only device.
 pub const DEVICE: i32 = 24;
 /// The softirqs that are raised: TIMER, NET_RX, RCU.
 const VECTORS: [i32; 3] = [1, 3, 9];
+/// The priority of what has a deadline (`MAX_DL_PRIO - 1`).
+const DEADLINE_PRIO: i32 = -1;
+const STOP_RANK: i32 = -2;
 /// An idle CPU takes a runnable task within this.
 const IDLE_EXIT_NS_MAX: i64 = 30_000;
 const CALLS: [&str; 2] = ["nanosleep", "read"];
@@ -36,6 +43,8 @@ const TASKS: [Task; WORKERS + 4] = [
 ];
 /// So many of them do what is drawn; the others move tasks that have their CPU.
 const WORKERS: usize = 8;
+/// This one may have a deadline.
+const WITH_DEADLINE: usize = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -48,6 +57,8 @@ enum State {
 
 struct Thread {
     task: Task,
+    /// So many threads had its number before.
+    life: u32,
     state: State,
     /// Where it ran last, waits or runs.
     cpu: usize,
@@ -86,6 +97,7 @@ impl Machine {
     pub fn new(cpus: usize, busy: bool, clock_step_ns: i64) -> Machine {
         let thread = |(place, task): (usize, &Task)| Thread {
             task: *task,
+            life: 0,
             state: State::Blocked,
             cpu: place.checked_sub(WORKERS).unwrap_or(place) % cpus,
             call: None,
@@ -110,6 +122,12 @@ impl Machine {
         machine.note();
         machine.tick();
         machine
+    }
+
+    /// One of the tasks has a deadline.
+    pub fn give_deadline(&mut self) {
+        self.threads[WITH_DEADLINE].task.prio = DEADLINE_PRIO;
+        self.note();
     }
 
     /// The timer ticks on each CPU: the events of all begin.
@@ -146,6 +164,7 @@ impl Machine {
             Op::Call => self.call(cpu, who),
             Op::Prio => self.prio(cpu, who),
             Op::Rename => self.rename(cpu, who),
+            Op::Exec => self.exec(cpu, who),
             Op::End => self.end(cpu),
             Op::Fork => self.fork(cpu, who),
             Op::Affinity => self.move_running(cpu, who),
@@ -208,6 +227,7 @@ impl Machine {
         for (place, cpu) in self.cpus.iter().enumerate() {
             let on = OnCpu {
                 task: cpu.current.map(|thread| self.threads[thread].task),
+                life: cpu.current.map_or(0, |thread| self.threads[thread].life),
                 handler: cpu.handlers.last().copied(),
             };
             self.truth.on_cpu(place, now_ns, on);
@@ -241,10 +261,18 @@ impl Machine {
         }
     }
 
+    /// The least goes first: threads of the stop class before those with a deadline.
+    fn rank(&self, thread: usize) -> i32 {
+        match thread < WORKERS {
+            true => self.threads[thread].task.prio,
+            false => STOP_RANK,
+        }
+    }
+
     /// Removes the best task from the run queue: the highest priority, then the first that came.
     fn pick(&mut self, cpu: usize) -> Option<usize> {
         let queue = &self.cpus[cpu].queue;
-        let best = (0..queue.len()).min_by_key(|place| self.threads[queue[*place]].task.prio)?;
+        let best = (0..queue.len()).min_by_key(|place| self.rank(queue[*place]))?;
         Some(self.cpus[cpu].queue.remove(best))
     }
 
@@ -295,96 +323,6 @@ impl Machine {
         }
     }
 
-    fn wake(&mut self, cpu: usize, who: usize) {
-        let thread = who % WORKERS;
-        let state = self.threads[thread].state;
-        let itself = self.acting(cpu) == Some(thread);
-        let preempted = state == State::Queued && self.threads[thread].may_have_slept;
-        if itself || !(preempted || matches!(state, State::Blocked | State::Running)) {
-            return;
-        }
-        let by_interrupt = self.begin_waker(cpu);
-        if state == State::Blocked {
-            let old = self.threads[thread].cpu;
-            let target = match who / WORKERS % 3 {
-                0 => (old + 1 + who) % self.cpus.len(),
-                _ => old,
-            };
-            let target = self.on_from(target);
-            self.wake_blocked(cpu, thread, target);
-        } else {
-            // It has not slept yet: it only stays runnable.
-            let waking_ns = self.clock_ns();
-            self.emit_waking(cpu, thread);
-            self.pass(300);
-            if preempted {
-                self.threads[thread].may_have_slept = false;
-                self.begin_wait(thread, waking_ns, false);
-            }
-            self.emit_wakeup(cpu, thread);
-        }
-        if by_interrupt {
-            self.pass(500);
-            self.end_handler(cpu);
-        }
-    }
-
-    /// The idle task wakes nobody: an interrupt does. Whether it took one.
-    fn begin_waker(&mut self, cpu: usize) -> bool {
-        let by_interrupt = self.acting(cpu).is_none() && !self.is_in_handler(cpu);
-        if by_interrupt {
-            self.begin_handler(cpu, Handler::Irq(DEVICE));
-            self.pass(700);
-        }
-        by_interrupt
-    }
-
-    /// A task is to be woken, where it is.
-    fn emit_waking(&mut self, cpu: usize, thread: usize) {
-        let Thread { task, cpu: at, .. } = self.threads[thread];
-        let target = at as u32;
-        self.emit(cpu, Happening::Waking { task, target });
-    }
-
-    /// It is on the run queue where it is.
-    fn emit_wakeup(&mut self, cpu: usize, thread: usize) {
-        let Thread { task, cpu: at, .. } = self.threads[thread];
-        let target = at as u32;
-        self.emit(cpu, Happening::Wakeup { task, target });
-    }
-
-    fn wake_blocked(&mut self, cpu: usize, thread: usize, target: usize) {
-        let waking_ns = self.clock_ns();
-        self.enqueue(thread, self.threads[thread].cpu);
-        self.emit_waking(cpu, thread);
-        self.pass(400);
-        self.deliver(cpu, thread, target, waking_ns);
-    }
-
-    /// The second half of a wake-up.
-    fn deliver(&mut self, cpu: usize, thread: usize, target: usize, waking_ns: i64) {
-        if target != self.threads[thread].cpu {
-            self.emit_migration(cpu, thread, target);
-            self.pass(200);
-        }
-        self.begin_wait(thread, waking_ns, true);
-        self.emit_wakeup(cpu, thread);
-    }
-
-    /// A task waits for a CPU from its wake-up on, which is over now.
-    fn begin_wait(&mut self, thread: usize, waking_ns: i64, slept: bool) {
-        let task = self.threads[thread].task;
-        self.threads[thread].wait = Some(self.truth.waits.len());
-        self.truth.waits.push(TrueWait {
-            tid: task.tid,
-            comm: task.comm,
-            waking_ns,
-            wakeup_ns: self.clock_ns(),
-            switch_ns: None,
-            slept,
-        });
-    }
-
     fn enqueue(&mut self, thread: usize, cpu: usize) {
         self.threads[thread].state = State::Queued;
         self.threads[thread].cpu = cpu;
@@ -392,51 +330,14 @@ impl Machine {
         self.cpus[cpu].queue.push(thread);
     }
 
-    fn emit_migration(&mut self, cpu: usize, thread: usize, dest: usize) {
-        let orig = self.threads[thread].cpu;
-        self.cpus[orig].queue.retain(|queued| *queued != thread);
-        self.enqueue(thread, dest);
-        let task = self.threads[thread].task;
-        let (orig, dest) = (orig as u32, dest as u32);
-        self.emit(cpu, Happening::Migrate { task, orig, dest });
-    }
-
-    fn block(&mut self, cpu: usize, who: usize) {
-        let Some(thread) = self.acting(cpu) else {
-            return;
-        };
-        let by = self.on_from((cpu + 1) % self.cpus.len());
-        let is_woken = who % 16 == 9 && by != cpu;
-        let by_interrupt = is_woken && self.begin_waker(by);
-        let waking_ns = self.clock_ns();
-        if is_woken {
-            // It has decided to sleep; the waker waits until it has left its CPU.
-            self.emit_waking(by, thread);
-            self.pass(250);
-        }
-        self.threads[thread].state = State::Blocked;
-        self.switch(cpu, 1 + (who % 2) as i64);
-        if is_woken {
-            self.enqueue(thread, cpu);
-            self.note();
-            self.pass(350);
-            let target = self.on_from((cpu + who / 16) % self.cpus.len());
-            self.deliver(by, thread, target, waking_ns);
-        }
-        if by_interrupt {
-            self.pass(500);
-            self.end_handler(by);
-        }
-    }
-
     fn preempt(&mut self, cpu: usize) {
         let Some(thread) = self.acting(cpu) else {
             return;
         };
-        let prio = self.threads[thread].task.prio;
+        let prio = self.rank(thread);
         let mut queued = self.cpus[cpu].queue.iter();
         let is_better = |queued: &usize| {
-            let rival = self.threads[*queued].task.prio;
+            let rival = self.rank(*queued);
             rival < prio || (rival >= 100 && prio >= 100)
         };
         if queued.any(is_better) {
@@ -480,146 +381,5 @@ impl Machine {
             self.pass(50);
             self.begin_handler(cpu, Handler::Softirq(vector));
         }
-    }
-
-    fn migrate(&mut self, cpu: usize, who: usize) {
-        let thread = who % WORKERS;
-        let dest = self.on_from((self.threads[thread].cpu + 1) % self.cpus.len());
-        let queued = self.threads[thread].state == State::Queued;
-        if queued && dest != self.threads[thread].cpu {
-            self.emit_migration(cpu, thread, dest);
-        }
-    }
-
-    /// Another CPU is the only one that the task may have from now on: the CPU's own thread takes
-    /// it away from there.
-    fn move_running(&mut self, cpu: usize, who: usize) {
-        let dest = self.on_from((cpu + 1 + who) % self.cpus.len());
-        let by = self.on_from((cpu + 1) % self.cpus.len());
-        let stopper = WORKERS + cpu;
-        let moved = self.acting(cpu).filter(|thread| *thread < WORKERS);
-        let (Some(moved), true) = (moved, dest != cpu && by != cpu) else {
-            return;
-        };
-        let by_interrupt = self.begin_waker(by);
-        self.wake_blocked(by, stopper, cpu);
-        if by_interrupt {
-            self.pass(500);
-            self.end_handler(by);
-        }
-        self.pass(900);
-        self.switch(cpu, 0x100);
-        self.pass(1_500);
-        self.emit_migration(cpu, moved, dest);
-        self.pass(800);
-        self.threads[stopper].state = State::Blocked;
-        self.switch(cpu, 1);
-    }
-
-    /// A CPU goes off, and its tasks to another one; or it is on again.
-    fn hotplug(&mut self, cpu: usize) {
-        if self.cpus[cpu].is_off {
-            self.cpus[cpu].is_off = false;
-            return;
-        }
-        let dest = self.on_from((cpu + 1) % self.cpus.len());
-        if dest == cpu || self.is_in_handler(cpu) {
-            return;
-        }
-        self.move_running(cpu, dest + self.cpus.len() - cpu - 1);
-        let is_busy = |machine: &Machine| machine.cpus[cpu].current.is_some();
-        for _ in 0..self.threads.len() {
-            while let Some(queued) = self.cpus[cpu].queue.first().copied() {
-                self.pass(600);
-                self.emit_migration(dest, queued, dest);
-            }
-            if is_busy(self) {
-                self.pass(400);
-                self.move_running(cpu, dest + self.cpus.len() - cpu - 1);
-            }
-        }
-        self.cpus[cpu].is_off = !is_busy(self) && self.cpus[cpu].queue.is_empty();
-    }
-
-    fn call(&mut self, cpu: usize, who: usize) {
-        let Some(thread) = self.acting(cpu) else {
-            return;
-        };
-        match self.threads[thread].call.take() {
-            Some(call) => self.emit(cpu, Happening::CallEnd(call)),
-            None => {
-                let call = CALLS[who % CALLS.len()];
-                self.threads[thread].call = Some(call);
-                self.emit(cpu, Happening::Call(call));
-            }
-        }
-    }
-
-    /// Somebody changes a thread's priority; where it is inherited, an event says so.
-    fn prio(&mut self, cpu: usize, who: usize) {
-        let thread = who % WORKERS;
-        let task = self.threads[thread].task;
-        let prio = [120, 49, 29, 110][who / WORKERS % 4];
-        if self.threads[thread].state == State::Gone || prio == task.prio {
-            return;
-        }
-        self.threads[thread].task.prio = prio;
-        if prio < task.prio {
-            self.emit(cpu, Happening::Boost { task, prio });
-        }
-    }
-
-    fn rename(&mut self, cpu: usize, who: usize) {
-        let Some(thread) = self.acting(cpu) else {
-            return;
-        };
-        let task = self.threads[thread].task;
-        let name = NAMES[who % NAMES.len()];
-        if task.comm != name {
-            self.threads[thread].task.comm = name;
-            self.emit(cpu, Happening::Rename { task, name });
-        }
-    }
-
-    fn end(&mut self, cpu: usize) {
-        let Some(thread) = self.acting(cpu) else {
-            return;
-        };
-        let task = self.threads[thread].task;
-        self.emit(cpu, Happening::Exit(task));
-        self.pass(5_000);
-        self.threads[thread].state = State::Gone;
-        self.threads[thread].call = None;
-        self.switch(cpu, 0x20);
-    }
-
-    /// The task on the CPU makes another, which gets the number of one that ended.
-    fn fork(&mut self, cpu: usize, who: usize) {
-        // A thread that moves others never ends.
-        let is_gone = |thread: &Thread| thread.state == State::Gone;
-        let (parent, free) = (self.acting(cpu), self.threads.iter().position(is_gone));
-        let (Some(parent), Some(free)) = (parent, free) else {
-            return;
-        };
-        let parent = self.threads[parent].task;
-        let child = Task {
-            tid: self.threads[free].task.tid,
-            ..parent
-        };
-        self.threads[free].task = child;
-        self.threads[free].state = State::Blocked;
-        self.emit(cpu, Happening::Fork { parent, child });
-        self.pass(2_000);
-        let target = self.on_from(who % self.cpus.len());
-        self.enqueue(free, target);
-        self.begin_wait(free, self.clock_ns(), true);
-        let target = target as u32;
-        self.emit(
-            cpu,
-            Happening::WakeupNew {
-                task: child,
-                target,
-            },
-        );
     }
 }

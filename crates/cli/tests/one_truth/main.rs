@@ -9,8 +9,10 @@ mod answers;
 mod cases;
 mod corpus;
 mod damage;
+mod fault;
 mod known;
 mod machine;
+mod moved;
 mod prove;
 mod recording;
 mod story;
@@ -18,8 +20,8 @@ mod truth;
 mod unseen;
 mod verdicts;
 
+use fault::Fault;
 use prove::holds;
-use recording::Fault;
 
 /// A test for each claim under one fault.
 macro_rules! under {

@@ -5,7 +5,8 @@ use std::fmt::Display;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use crate::recording::{Fault, Recording};
+use crate::fault::Fault;
+use crate::recording::Recording;
 
 /// What a claim says when it does not hold.
 pub type Claim = Result<(), String>;

@@ -23,6 +23,8 @@ pub enum Op {
     Call,
     Prio,
     Rename,
+    /// It runs another program.
+    Exec,
     End,
     Fork,
     /// A task that has a CPU is moved to another one.
@@ -92,6 +94,10 @@ pub enum Happening {
         task: Task,
         name: &'static str,
     },
+    Exec {
+        task: Task,
+        name: &'static str,
+    },
     Exit(Task),
     Fork {
         parent: Task,
@@ -120,7 +126,9 @@ impl Record {
             | Happening::Migrate { task, .. }
             | Happening::Boost { task, .. }
             | Happening::Exit(task) => vec![task],
-            Happening::Rename { task, name } => vec![task, Task { comm: name, ..task }],
+            Happening::Rename { task, name } | Happening::Exec { task, name } => {
+                vec![task, Task { comm: name, ..task }]
+            }
             Happening::Fork { parent, child } => vec![parent, child],
             _ => Vec::new(),
         };
@@ -163,6 +171,7 @@ impl Record {
             Happening::CallEnd(name) => trace.call_end(name),
             Happening::Boost { task, prio } => trace.boost(task, prio),
             Happening::Rename { task, name } => trace.rename(task, name),
+            Happening::Exec { task, name } => trace.exec(task, name),
             Happening::Exit(task) => trace.exit(task),
             Happening::Fork { parent, child } => trace.fork(parent, child),
         }
@@ -201,6 +210,7 @@ impl fmt::Display for Record {
             Happening::CallEnd(name) => write!(f, "return from {name}"),
             Happening::Boost { task, prio } => write!(f, "boost {} to {prio}", who(task)),
             Happening::Rename { task, name } => write!(f, "rename {} to {name}", who(task)),
+            Happening::Exec { task, name } => write!(f, "{} runs {name}", who(task)),
             Happening::Exit(task) => write!(f, "exit {}", who(task)),
             Happening::Fork { parent, child } => {
                 write!(f, "{} forks {}", who(parent), who(child))
@@ -217,6 +227,8 @@ pub struct Story {
     pub busy: bool,
     /// The clock of the events goes on by so much at once.
     pub clock_step_ns: i64,
+    /// One of the tasks has a deadline (SCHED_DEADLINE).
+    pub deadline: bool,
     pub draws: Vec<Draw>,
 }
 
@@ -224,6 +236,9 @@ impl Story {
     /// What happened, and the truth. At the end all goes to sleep.
     pub fn play(&self) -> (Vec<Record>, Truth) {
         let mut machine = Machine::new(self.cpus, self.busy, self.clock_step_ns);
+        if self.deadline {
+            machine.give_deadline();
+        }
         for draw in &self.draws {
             machine.step(*draw);
         }
@@ -249,9 +264,12 @@ fn op(mood: Mood) -> BoxedStrategy<Op> {
         often(lives, 1) => Just(Op::End),
         often(lives, 2) => Just(Op::Fork),
     ];
-    match moves {
-        true => prop_oneof![8 => any, 1 => Just(Op::Affinity), 1 => Just(Op::Hotplug)].boxed(),
-        false => any.boxed(),
+    match mood {
+        Mood::Moves => {
+            prop_oneof![8 => any, 1 => Just(Op::Affinity), 1 => Just(Op::Hotplug)].boxed()
+        }
+        Mood::Changes => prop_oneof![12 => any, 1 => Just(Op::Exec)].boxed(),
+        Mood::Plain | Mood::Lives => any.boxed(),
     }
 }
 
@@ -276,6 +294,7 @@ pub fn stories() -> impl Strategy<Value = Story> {
         cpus,
         busy,
         clock_step_ns: 1,
+        deadline: false,
         draws,
     })
 }
@@ -290,11 +309,12 @@ pub fn moody_stories(with_moves: bool) -> impl Strategy<Value = Story> {
     let draws =
         prop::sample::select(moods).prop_flat_map(|mood| prop::collection::vec(draw(mood), 5..90));
     let clock_step_ns = prop_oneof![4 => Just(1i64), 1 => Just(1_000), 1 => Just(20_000)];
-    let drawn = (1usize..=4, any::<bool>(), clock_step_ns, draws);
-    drawn.prop_map(|(cpus, busy, clock_step_ns, draws)| Story {
+    let drawn = (1usize..=4, any::<[bool; 2]>(), clock_step_ns, draws);
+    drawn.prop_map(|(cpus, [busy, deadline], clock_step_ns, draws)| Story {
         cpus,
         busy,
         clock_step_ns,
+        deadline,
         draws,
     })
 }

@@ -1,6 +1,6 @@
 //! What is true: who had each CPU at each nanosecond, what each task did, each wake-up and its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use testkit::Task;
 
@@ -16,6 +16,8 @@ pub enum Handler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnCpu {
     pub task: Option<Task>,
+    /// So many threads had its number before.
+    pub life: u32,
     pub handler: Option<Handler>,
 }
 
@@ -134,6 +136,13 @@ impl Truth {
     /// All tasks' ids.
     pub fn tids(&self) -> impl Iterator<Item = i32> {
         self.tasks.keys().copied()
+    }
+
+    /// All threads that had a CPU: the number, and how many had it before.
+    pub fn threads(&self) -> BTreeSet<(i32, u32)> {
+        let all = self.cpus.iter().flatten();
+        let threads = all.filter_map(|(_, on)| Some((on.task?.tid, on.life)));
+        threads.collect()
     }
 
     /// How long this held on a CPU.

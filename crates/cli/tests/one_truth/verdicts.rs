@@ -20,7 +20,10 @@ const DELIVERY_NS: i64 = 1_000;
 /// Who had the CPU while a task waited for it: a thread, or a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
-    Thread(i32),
+    /// Whoever had this number.
+    Tid(i32),
+    /// One of them.
+    Thread(i32, u32),
     Handler(Handler),
 }
 
@@ -28,7 +31,10 @@ impl Cause {
     fn had(self, on: &OnCpu) -> bool {
         match (self, on.handler) {
             (Cause::Handler(handler), Some(found)) => handler == found,
-            (Cause::Thread(tid), None) => on.task.is_some_and(|task| task.tid == tid),
+            (Cause::Tid(tid), None) => on.task.is_some_and(|task| task.tid == tid),
+            (Cause::Thread(tid, life), None) => {
+                on.life == life && on.task.is_some_and(|task| task.tid == tid)
+            }
             _ => false,
         }
     }
@@ -91,13 +97,14 @@ fn true_share_ns(recording: &Recording, late: &LateActivation, culprit: &Culprit
         1 => vec![task.tid.0],
         _ => called(recording, &task.comm),
     };
-    let share = |tid: i32| true_ns(recording, late, Cause::Thread(tid));
+    let share = |tid: i32| true_ns(recording, late, Cause::Tid(tid));
     Some(tids.into_iter().map(share).sum())
 }
 
 /// The most that one thread or handler kept the chain waiting, and who that is.
 fn largest(recording: &Recording, late: &LateActivation) -> Option<(i64, Cause)> {
-    let threads = recording.truth.tids().map(Cause::Thread);
+    let threads = recording.truth.threads().into_iter();
+    let threads = threads.map(|(tid, life)| Cause::Thread(tid, life));
     let handlers = [Handler::Irq(DEVICE), Handler::Timer];
     let softirqs = (0..10).map(Handler::Softirq);
     let handlers = handlers.into_iter().chain(softirqs).map(Cause::Handler);

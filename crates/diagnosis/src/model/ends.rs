@@ -209,6 +209,27 @@ impl Builder {
         }
     }
 
+    /// A task that was scheduled in at `at_ns` may have run while it seemed to wait: so long its
+    /// activation took at most.
+    #[cold]
+    pub(super) fn doubted_before(&mut self, kernel: &Kernel, process: ProcId, at_ns: i64) {
+        let tid = kernel.process(process).tid;
+        // Of one that ended, another one may have the id by now.
+        if kernel.find(tid) == Some(process) {
+            let task = self.tasks.of_process(kernel, process, 0);
+            let state = self.tasks.state(task);
+            let begun = self.arena.get(state.chain);
+            state.work.doubtful |= begun.is_some_and(|node| node.origin_ns < at_ns);
+        }
+        let tasks = &self.tasks;
+        for candidate in self.candidates.kept_mut() {
+            let version = tasks.version(candidate.version);
+            let is_its = version.is_some_and(|version| version.tid.0 == tid);
+            let begin_ns = candidate.end_ns - candidate.latency_ns;
+            candidate.doubtful |= is_its && (begin_ns + 1..=candidate.end_ns).contains(&at_ns);
+        }
+    }
+
     /// The trace ends behind a wake-up of a task that left its CPU then and was not seen since: it
     /// waits, or had gone on and sleeps.
     pub(super) fn may_wait_still(&mut self, end_ns: i64, task: TaskIndex) {

@@ -89,6 +89,16 @@ impl SyntheticTrace {
         )
     }
 
+    /// The task runs another program, and has its name from now on.
+    pub fn exec(self, task: Task, name: &str) -> Self {
+        let fields = [
+            ("filename", Value::Text(format!("/usr/bin/{name}").into())),
+            ("tid", int(task.tid)),
+            ("old_tid", int(task.tid)),
+        ];
+        self.event("sched_process_exec", &fields)
+    }
+
     /// The task inherits the priority `prio`, on the kernel's scale.
     pub fn boost(self, task: Task, prio: i32) -> Self {
         let new = Task { prio, ..task };

@@ -8,6 +8,7 @@ mod handled;
 mod judge;
 mod responses;
 mod rules;
+mod undecided;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use handled::{Handled, Handlers};
 use judge::Tally;
 use responses::{Ended, Response, Responses};
 pub use rules::{Budget, Rules, Subject};
+use undecided::Undecided;
 
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::{Bound, Known, Sched, WakeKind, one_machine};
@@ -139,6 +141,7 @@ struct Checker<'a> {
     /// Periods that are open: their definition, and when they began.
     open: HashMap<u64, (usize, i64)>,
     responses: Responses,
+    undecided: Vec<Undecided>,
     /// Followed where a budget is about them.
     handlers: Option<Handlers>,
     cycles: Cycles,
@@ -162,6 +165,7 @@ impl<'a> Checker<'a> {
             matcher: has_periods.then(|| Matcher::new(&rules.periods, trace.classes())),
             open: HashMap::new(),
             responses: Responses::default(),
+            undecided: Vec::new(),
             handlers: has_handlers.then(Handlers::default),
             cycles: Cycles::new(limits.collect(), (begin_ns, end_ns)),
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
@@ -241,12 +245,7 @@ impl<'a> Checker<'a> {
             if !is_it(&budget.subject) {
                 continue;
             }
-            let limit_ns = budget.limit.as_ns();
-            match end {
-                End::Seen(end_ns) => tally.add(begin_ns, end_ns, limit_ns),
-                End::NotAfter(most_ns) if most_ns - begin_ns <= limit_ns => tally.within += 1,
-                _ => tally.unsure += 1,
-            }
+            tally.enter(begin_ns, end, budget.limit.as_ns());
         }
     }
 
@@ -505,6 +504,7 @@ impl Sink for Checker<'_> {
                 woken_ns: Some(woken_ns),
                 lossy,
                 within_ns,
+                open,
                 ..
             } => {
                 let task = kernel.named(kernel.process(process));
@@ -516,9 +516,18 @@ impl Sink for Checker<'_> {
                     Some((_, until_ns)) => End::NotAfter(until_ns),
                     None => End::Unknown,
                 };
-                self.sample(is_it, woken_ns, end);
+                match open {
+                    true => self.undecided(is_it, process, (woken_ns, at_ns)),
+                    false => self.sample(is_it, woken_ns, end),
+                }
                 self.seen(is_it, &task);
             }
+            Change::Settled {
+                process,
+                at_ns,
+                lossy,
+                ..
+            } => self.settled(process, at_ns, lossy),
             Change::CallExit {
                 process,
                 call,

@@ -180,6 +180,13 @@ impl Responses {
         open.since_ns = Some(at_ns);
     }
 
+    /// A thread had a CPU before it was seen on one: nobody knows for how long it ran.
+    pub fn ran_unseen(&mut self, process: ProcId) {
+        if let Some(open) = self.open.get_mut(&process) {
+            open.own_lossy = true;
+        }
+    }
+
     /// Whether a thread is no more: what it was in will not end.
     pub fn is_gone(&self, process: ProcId) -> bool {
         self.gone.contains(&process)

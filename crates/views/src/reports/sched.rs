@@ -173,6 +173,8 @@ pub(super) struct Sched {
     options: Rc<ReportOptions>,
     views: Views,
     count: u64,
+    /// Those of which it is not certain yet for how long they waited.
+    undecided: Vec<Wake>,
     log: Log<Wake>,
     top: Top<Wake>,
     threads: Ordered<u32, Thread>,
@@ -190,6 +192,7 @@ impl Sched {
             top: Top::new(options.limit),
             views,
             count: 0,
+            undecided: Vec::new(),
             log: Log::new(&options.spill),
             threads: Ordered::default(),
             total: Summary::default(),
@@ -255,7 +258,9 @@ impl Sched {
         let mut tables = Vec::new();
         if self.views.log {
             let mut table = span.table(&LOG);
-            let wakes = self.log.part();
+            let mut wakes = self.log.part();
+            // What was decided late comes late.
+            wakes.sort_by_key(|wake| wake.switch_ns);
             table.rows = wakes.iter().map(|wake| row(kernel, wake)).collect();
             tables.push(table);
         }
@@ -419,6 +424,7 @@ impl Question for Sched {
                 waker,
                 lossy,
                 inferred,
+                open,
                 ..
             } => {
                 // lttng-analyses knows no losses, and no switches but those that were recorded.
@@ -434,8 +440,24 @@ impl Question for Sched {
                     wakee: *process,
                     waker: *waker,
                 };
-                if wanted {
-                    self.wake(kernel, wake);
+                match wanted {
+                    true if *open => self.undecided.push(wake),
+                    true => self.wake(kernel, wake),
+                    false => {}
+                }
+            }
+            Change::Settled {
+                process,
+                at_ns,
+                lossy,
+                ..
+            } => {
+                let is_it = |wake: &Wake| wake.wakee == *process && wake.switch_ns == *at_ns;
+                if let Some(place) = self.undecided.iter().position(is_it) {
+                    let wake = self.undecided.remove(place);
+                    if !lossy {
+                        self.wake(kernel, wake);
+                    }
                 }
             }
             Change::Prio { process, prio } => {
@@ -449,6 +471,10 @@ impl Question for Sched {
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
         let mut tables = Vec::new();
+        // As far as the window shows it, they have not run before.
+        for wake in std::mem::take(&mut self.undecided) {
+            self.wake(kernel, wake);
+        }
         if self.views.stats {
             self.stats(span, &mut tables);
         }

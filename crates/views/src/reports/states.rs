@@ -100,6 +100,9 @@ pub(super) struct States {
     cpus: Ordered<u32, Cpu>,
     /// A thread ran, nobody knows which.
     some: Thread,
+    /// Waits of which it is not certain yet how long they were: whose, to when, and how much of
+    /// them is counted.
+    undecided: Vec<(ProcId, i64, i64)>,
 }
 
 impl States {
@@ -110,6 +113,7 @@ impl States {
             threads: Ordered::default(),
             cpus: Ordered::default(),
             some: Thread::default(),
+            undecided: Vec::new(),
         }
     }
 
@@ -219,6 +223,7 @@ impl Question for States {
                 at_ns,
                 waited_since_ns,
                 lossy,
+                open,
                 ..
             } => {
                 let since_ns = waited_since_ns.filter(|_| !lossy);
@@ -226,6 +231,23 @@ impl Question for States {
                 if let Some(thread) = self.thread(kernel, process) {
                     thread.waiting_ns += ns;
                     thread.runs += 1;
+                }
+                if open {
+                    self.undecided.push((process, at_ns, ns));
+                }
+            }
+            Change::Settled {
+                process,
+                at_ns,
+                lossy,
+                ..
+            } => {
+                let is_it = |wait: &(ProcId, i64, i64)| (wait.0, wait.1) == (process, at_ns);
+                if let Some(place) = self.undecided.iter().position(is_it) {
+                    let (_, _, ns) = self.undecided.swap_remove(place);
+                    if let Some(thread) = self.thread(kernel, process).filter(|_| lossy) {
+                        thread.waiting_ns -= ns;
+                    }
                 }
             }
             _ => {}

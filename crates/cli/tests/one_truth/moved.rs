@@ -1,0 +1,125 @@
+//! Tasks that are moved while they wait: whether they ran before is told by who had the CPU that
+//! they were moved away from.
+
+use testkit::{SyntheticTrace, Task};
+use views::Judgement;
+
+use crate::agree::{checked, diagnosis};
+use crate::answers::Answers;
+use diagnosis::Grade;
+
+const VIC: Task = Task::rt(101, "vic", 50);
+const HOG: Task = Task::rt(102, "hog", 60);
+const WAKER: Task = Task::fair(103, "waker");
+const OTHER: Task = Task::fair(104, "other");
+const MS: i64 = 1_000_000;
+
+/// The other one has CPU 0, or it idles; the victim is woken for it at 5 ms, and moved at 9 ms.
+fn moved_from(has: Task) -> SyntheticTrace {
+    let trace = SyntheticTrace::new().cpus(3).at(0).cpu(1).run(WAKER);
+    let trace = trace.cpu(0).at(1_000).run(HOG).at(2_000);
+    let trace = match has.tid {
+        0 => trace.block(HOG, Task::IDLE),
+        _ => trace.block(HOG, has),
+    };
+    let trace = trace
+        .cpu(1)
+        .at(5_000)
+        .waking(VIC, 0)
+        .after(1)
+        .wakeup(VIC, 0);
+    trace.at(9_000).migrate_from(VIC, 0, 1)
+}
+
+/// It is scheduled in on CPU 1 at 12 ms, and ends its work at 13 ms.
+fn runs(trace: SyntheticTrace) -> SyntheticTrace {
+    let trace = trace.cpu(1).at(12_000).block(WAKER, VIC);
+    trace.at(13_000).block(VIC, Task::IDLE)
+}
+
+/// Whether all verbs say that the victim waited for 7 ms, or that nobody knows.
+fn check(trace: SyntheticTrace, is_known: bool) {
+    let trace = trace.build();
+    let answers = Answers::of(&trace).expect("all reports answer");
+    let of_it = |tid: &i32| *tid == VIC.tid;
+    let listed = answers.waits.iter().filter(|wait| of_it(&wait.tid));
+    let listed: Vec<_> = listed.map(|wait| wait.end_ns - wait.begin_ns).collect();
+    let expect: &[i64] = if is_known { &[7 * MS] } else { &[] };
+    assert_eq!(listed, expect, "schedlog");
+    let waiting_ns = answers.threads[&VIC.tid].waiting_ns;
+    assert_eq!(waiting_ns, expect.iter().sum::<i64>(), "states");
+    let behind = answers.behind_ns.iter().filter(|((tid, _), _)| of_it(tid));
+    let behind_ns: i64 = behind.map(|(_, ns)| ns).sum();
+    assert_eq!(behind_ns, waiting_ns, "dependency");
+    let finding = checked(&trace, "vic", "1ms").expect("a finding");
+    let counts = (finding.samples, finding.over, finding.unsure);
+    assert_eq!(
+        counts,
+        if is_known { (1, 1, 0) } else { (0, 0, 1) },
+        "check"
+    );
+    let is_broken = matches!(finding.judgement, Judgement::Broken);
+    assert_eq!(is_broken, is_known, "check");
+    let diagnosis = diagnosis(&trace, None).expect("a diagnosis");
+    let mut late = diagnosis
+        .activations
+        .iter()
+        .filter(|late| of_it(&late.task.tid.0));
+    let is_complete = late.all(|late| late.ledger.grade == Grade::Complete);
+    assert_eq!(is_complete, is_known, "diagnose");
+}
+
+#[test]
+fn who_was_moved_away_may_have_run_where_somebody_came_and_went_unseen() {
+    let leaves = |has: Task, leaves: Task| {
+        runs(moved_from(has))
+            .cpu(0)
+            .at(20_000)
+            .block(leaves, Task::IDLE)
+    };
+    check(leaves(OTHER, OTHER), true);
+    check(leaves(OTHER, HOG), false);
+    // Nobody was seen to come.
+    check(leaves(Task::IDLE, HOG), false);
+    let idled = runs(moved_from(Task::IDLE));
+    check(idled.clone().cpu(0).at(20_000).run(HOG), true);
+    // Nothing more is seen of that CPU.
+    check(idled, true);
+    check(runs(moved_from(OTHER)), true);
+    // The same before it is scheduled in.
+    let before = moved_from(OTHER).cpu(0).at(10_000).block(HOG, Task::IDLE);
+    check(runs(before), false);
+    let before = moved_from(OTHER).cpu(0).at(10_000).block(OTHER, Task::IDLE);
+    check(runs(before), true);
+}
+
+#[test]
+fn who_was_moved_twice_may_have_run_on_either_cpu() {
+    let moved = |leaves: Task| {
+        let trace = SyntheticTrace::new().cpus(3).at(0).cpu(1).run(WAKER);
+        let trace = trace.cpu(2).at(500).run(HOG);
+        let trace = trace.cpu(0).at(1_000).run(OTHER);
+        let trace = trace
+            .cpu(1)
+            .at(5_000)
+            .waking(VIC, 0)
+            .after(1)
+            .wakeup(VIC, 0);
+        let trace = trace.at(6_000).migrate_from(VIC, 0, 2);
+        let trace = runs(trace.cpu(1).at(9_000).migrate_from(VIC, 2, 1));
+        let trace = trace.cpu(2).at(15_000).block(HOG, Task::IDLE);
+        trace.cpu(0).at(20_000).block(leaves, Task::IDLE)
+    };
+    check(moved(OTHER), true);
+    check(moved(Task::fair(105, "further")), false);
+}
+
+#[test]
+fn what_is_lost_behind_its_move_makes_no_wait_doubtful() {
+    let lost = |from_us: i64, until_us: i64| {
+        let trace = runs(moved_from(OTHER)).lost_on(Some(0), from_us * 1_000, until_us * 1_000);
+        trace.cpu(0).at(20_000).block(HOG, Task::IDLE)
+    };
+    check(lost(15_000, 16_000), true);
+    check(lost(8_000, 8_500), false);
+}
