@@ -71,6 +71,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
     match subject {
         Subject::Calls => calls::measure(options),
         Subject::Watch => watch::measure(options),
+        Subject::Trackers => trackers::report(options),
         Subject::Snapshot => snapshot::measure(options),
         Subject::Diagnose => diagnose::measure(options),
         Subject::Engine => engine::measure(options),

@@ -8,7 +8,8 @@ const USAGE: &str = "\
 usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--events COUNT]
              [--rounds COUNT] [--picture FILE] [--iterations COUNT]
   calls      the watch's programs in the kernel, call by call
-  watch      accounted cost of a watch, and its effect on hackbench
+  watch      accounted cost of a watch, and its effect on hackbench; the trackers too
+  trackers   those alone: their programs in the kernel, call by call
   snapshot   from a hit to a snapshot on disk
   diagnose   time and memory for a million events
   engine     reading traces, beside babeltrace2
@@ -35,6 +36,8 @@ pub enum Subject {
     Calls,
     /// A whole watch.
     Watch,
+    /// The programs of each tracker.
+    Trackers,
     /// From hit to disk.
     Snapshot,
     /// Reading a trace.
@@ -75,6 +78,7 @@ impl Subject {
         match self {
             Subject::Calls => "calls",
             Subject::Watch => "watch",
+            Subject::Trackers => "trackers",
             Subject::Snapshot => "snapshot",
             Subject::Diagnose => "diagnose",
             Subject::Engine => "engine",
@@ -156,6 +160,8 @@ impl Options {
                     let iterations = count(words.next(), "--iterations", "iterations")?;
                     options.iterations = Some(iterations);
                 }
+                // A part of 'watch', which has it too.
+                "trackers" => options.subjects.push(Subject::Trackers),
                 "all" => options.subjects.extend(Subject::ALL),
                 name => match Subject::ALL.iter().find(|subject| subject.name() == name) {
                     Some(subject) => options.subjects.push(*subject),

@@ -12,9 +12,9 @@ use anyhow::Result;
 use bpf_host::trackers::TRACKERS;
 use bpf_host::{TrackerCost, measure_tracker_cost};
 
-use crate::load::Load;
+use crate::load::{self, Load};
 use crate::options::Options;
-use crate::report::{Bar, Cell, Table, number, text};
+use crate::report::{Bar, Cell, Report, Table, number, text};
 
 /// Of the calls of a tracker, which begin or end an interval.
 const CALL_NS_MAX: f64 = 100.0;
@@ -26,6 +26,23 @@ const FDS: u32 = 2;
 /// How many trackers a small run looks at.
 const SMALL: usize = 3;
 const PAUSE: Duration = Duration::from_millis(2);
+
+/// The trackers alone, as a subject of their own.
+pub fn report(options: &Options) -> Result<Report> {
+    load::require()?;
+    let (table, bars) = measure(options)?;
+    Ok(Report {
+        title: "Trackers, call by call",
+        command: "bench trackers".into(),
+        setting: "Each tracker of all tasks beside an empty program, under hackbench, connections \
+                  over loopback and writes to a file: the average of its programs' calls, by the \
+                  kernel's own measuring, over that of the empty program."
+            .into(),
+        tables: vec![table],
+        bars,
+        remarks: Vec::new(),
+    })
+}
 
 /// One after the other under the same load: a row for each program, a bar for each tracker.
 pub fn measure(options: &Options) -> Result<(Table, Vec<Bar>)> {

@@ -112,6 +112,9 @@ static __always_inline void lock_follow(rts_u64 lock, rts_u64 now_ns)
 {
 	struct lock_taken taken = { .known_ns = now_ns };
 
+	// Such a table takes a place for the new one before it looks whether there is one already.
+	if (bpf_map_lookup_elem(&lock_taken, &lock))
+		return;
 	taken.by.tid = -1;
 	bpf_map_update_elem(&lock_taken, &lock, &taken, BPF_NOEXIST);
 }
