@@ -50,8 +50,13 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "many",
         purpose: "the same, with room for 240 CPUs, of which 238 never come",
-        qemu: &["-accel", "tcg,thread=single", "-smp", "2,maxcpus=240"],
-        // What may be plugged in counts only when the kernel is told to.
+        qemu: &[
+            "-accel",
+            "tcg,thread=single",
+            "-smp",
+            "2,sockets=120,cores=2,threads=1,maxcpus=240",
+        ],
+        // Kernels before 6.9 count what may be plugged in when they are told to, later ones do not.
         kernel: &["no_timer_check", "possible_cpus=240"],
         exact: false,
         host: Host::Quiet,
