@@ -315,15 +315,33 @@ impl<T: raw::Plain> Mapped<T> {
         unsafe { self.memory.as_mut_ptr().add(number * Self::stride()).cast() }
     }
 
+    /// Of no length but of whole words is a value of the programs.
+    const WORDS: usize = {
+        assert!(size_of::<T>().is_multiple_of(size_of::<u32>()));
+        size_of::<T>() / size_of::<u32>()
+    };
+
+    /// Word by word: of a volatile value as a whole the compiler writes out each word's
+    /// instructions, 300 kB of them for the largest.
     fn load(&self, number: usize) -> T {
-        // SAFETY: the place is aligned to eight bytes and holds a plain value; what a program
-        // writes meanwhile makes another plain value of it.
-        unsafe { self.place(number).read_volatile() }
+        let mut value = raw::zeroed::<T>();
+        let from = self.place(number).cast::<u32>();
+        let to = (&raw mut value).cast::<u32>();
+        for word in 0..Self::WORDS {
+            // SAFETY: both hold so many words; the place is aligned to eight bytes and holds a
+            // plain value, and what a program writes meanwhile makes another one of it.
+            unsafe { to.add(word).write(from.add(word).read_volatile()) }
+        }
+        value
     }
 
     fn store(&self, number: usize, value: T) {
-        // SAFETY: as above; the memory is ours to write.
-        unsafe { self.place(number).write_volatile(value) }
+        let from = (&raw const value).cast::<u32>();
+        let to = self.place(number).cast::<u32>();
+        for word in 0..Self::WORDS {
+            // SAFETY: as above; the memory is ours to write.
+            unsafe { to.add(word).write_volatile(from.add(word).read()) }
+        }
     }
 }
 
