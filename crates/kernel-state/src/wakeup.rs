@@ -69,8 +69,7 @@ impl Kernel {
         };
         self.prio(id, wake_up.prio, sink);
         self.wake_again(id, kind, sink);
-        let slept_ns = self.processes.get(id).blocked_since_ns;
-        let slept = slept_ns.is_some_and(|since_ns| self.is_known_since(since_ns));
+        let slept = self.surely_sleeps(id);
         let process = self.processes.get_mut(id);
         self.wakee = match (process.woken_ns, process.runnable_since_ns) {
             (Some(_), _) => Wakee::Waited,
@@ -94,6 +93,12 @@ impl Kernel {
         self.woken(id, by, sink);
         self.arrive(id, wake_up.target.unwrap_or(cpu), kind == WakeKind::Waking);
         id
+    }
+
+    /// Whether a task was seen to sleep, and no event was lost since.
+    fn surely_sleeps(&self, id: ProcId) -> bool {
+        let since_ns = self.processes.get(id).blocked_since_ns;
+        since_ns.is_some_and(|since_ns| self.is_known_since(since_ns))
     }
 
     /// What the last wake-up found its task doing.

@@ -172,8 +172,8 @@ impl Timeline {
         marks.retain(|mark| kept.touches(mark.time_ns, mark.time_ns));
     }
 
-    /// An interrupt that seemed to end at `from_ns`, and whose task has had the CPU since then, went
-    /// on to `to_ns`.
+    /// An interrupt went on to `to_ns` that seemed to end at `from_ns`, since when its task has had
+    /// the CPU.
     pub fn lengthen(&mut self, irq: i32, (from_ns, to_ns): (i64, i64)) {
         if let [.., before, last] = self.segments.as_mut_slice()
             && before.occupant.what() == What::Hardirq(irq)

@@ -10,6 +10,17 @@ use super::rules::Budget;
 
 const MILLION: u128 = 1_000_000;
 
+/// When something was over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    /// At this instant.
+    Seen(i64),
+    /// Its end was not recorded; it came no later than this.
+    NotAfter(i64),
+    /// Nobody knows.
+    Unknown,
+}
+
 /// What is counted for one budget.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -26,6 +37,15 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Takes in what lasted from an instant to its end.
+    pub fn enter(&mut self, begin_ns: i64, end: End, limit_ns: i64) {
+        match end {
+            End::Seen(end_ns) => self.add(begin_ns, end_ns, limit_ns),
+            End::NotAfter(most_ns) if most_ns - begin_ns <= limit_ns => self.within += 1,
+            _ => self.unsure += 1,
+        }
+    }
+
     pub fn add(&mut self, begin_ns: i64, end_ns: i64, limit_ns: i64) {
         self.samples += 1;
         self.over += u64::from(end_ns - begin_ns > limit_ns);

@@ -19,10 +19,10 @@ use trace::{EventView, Item, Trace};
 pub use finding::{BudgetFinding, Judgement, SleepsInside};
 pub use handled::Called;
 use handled::{Handled, Handlers};
-use judge::Tally;
+use judge::{End, Tally};
 use responses::{Ended, Response, Responses};
 pub use rules::{Budget, Rules, Subject};
-use undecided::Undecided;
+use undecided::{AllUndecided, Undecided};
 
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::{Bound, Known, Sched, WakeKind, one_machine};
@@ -124,24 +124,13 @@ impl Checked {
     }
 }
 
-/// When something was over.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    /// At this instant.
-    Seen(i64),
-    /// Its end was not recorded; it came no later than this.
-    NotAfter(i64),
-    /// Nobody knows.
-    Unknown,
-}
-
 struct Checker<'a> {
     rules: &'a Rules,
     matcher: Option<Matcher>,
     /// Periods that are open: their definition, and when they began.
     open: HashMap<u64, (usize, i64)>,
     responses: Responses,
-    undecided: Vec<Undecided>,
+    undecided: AllUndecided,
     /// Followed where a budget is about them.
     handlers: Option<Handlers>,
     cycles: Cycles,
@@ -165,7 +154,7 @@ impl<'a> Checker<'a> {
             matcher: has_periods.then(|| Matcher::new(&rules.periods, trace.classes())),
             open: HashMap::new(),
             responses: Responses::default(),
-            undecided: Vec::new(),
+            undecided: AllUndecided::default(),
             handlers: has_handlers.then(Handlers::default),
             cycles: Cycles::new(limits.collect(), (begin_ns, end_ns)),
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
@@ -246,6 +235,52 @@ impl<'a> Checker<'a> {
                 continue;
             }
             tally.enter(begin_ns, end, budget.limit.as_ns());
+        }
+    }
+
+    /// A thread that was woken is scheduled in, and was moved before.
+    fn undecided(
+        &mut self,
+        is_it: impl Fn(&Subject) -> bool,
+        process: ProcId,
+        (woken_ns, at_ns): (i64, i64),
+    ) {
+        let budgets = self.rules.budgets.iter().enumerate();
+        let its = budgets.filter(|(_, budget)| is_it(&budget.subject));
+        let budgets = its.map(|(place, _)| place).collect();
+        if at_ns >= self.begin_ns {
+            self.undecided.add(Undecided {
+                process,
+                woken_ns,
+                at_ns,
+                budgets,
+            });
+        }
+    }
+
+    /// Whether such a thread ran before is known. If it did, it waited for less.
+    fn settled(&mut self, change: &Change<'_>) {
+        let Change::Settled {
+            process,
+            at_ns,
+            lossy,
+            ..
+        } = *change
+        else {
+            return;
+        };
+        let wait = self.undecided.take(process, at_ns);
+        let end = match lossy {
+            true => End::NotAfter(at_ns),
+            false => End::Seen(at_ns),
+        };
+        let Some(wait) = wait else { return };
+        for place in wait.budgets {
+            let limit_ns = self.rules.budgets[place].limit.as_ns();
+            self.tallies[place].enter(wait.woken_ns, end, limit_ns);
+        }
+        if lossy {
+            self.responses.ran_unseen(process);
         }
     }
 
@@ -487,6 +522,7 @@ fn is_response_of(subject: &Subject, task: &NamedTask<'_>) -> bool {
 
 impl Sink for Checker<'_> {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        self.settled(change);
         if let Some(process) = self.responses.unwoken(change) {
             self.unwoken(kernel, process);
         }
@@ -522,12 +558,6 @@ impl Sink for Checker<'_> {
                 }
                 self.seen(is_it, &task);
             }
-            Change::Settled {
-                process,
-                at_ns,
-                lossy,
-                ..
-            } => self.settled(process, at_ns, lossy),
             Change::CallExit {
                 process,
                 call,
