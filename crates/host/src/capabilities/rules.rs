@@ -390,7 +390,7 @@ impl Capabilities {
         };
         let fix = match self.tracefs.kptr_restrict {
             Some(2) => "sudo sysctl kernel.kptr_restrict=1, and run it with sudo",
-            _ => "run it with sudo",
+            _ => self.sudo(),
         };
         let what = "kernel stacks have addresses instead of names";
         let kind = ErrorKind::PermissionDenied;
@@ -413,11 +413,18 @@ impl Capabilities {
         if !self.privileges.sys_nice && self.privileges.rtprio_max < 70 {
             return stop(
                 "real-time priorities are not ours to give",
-                format!(
-                    "no CAP_SYS_NICE, RLIMIT_RTPRIO {}",
-                    self.privileges.rtprio_max
-                ),
-                "run it with sudo".into(),
+                match self.privileges.in_user_namespace {
+                    true => format!(
+                        "{}, RLIMIT_RTPRIO {}",
+                        self.who(),
+                        self.privileges.rtprio_max
+                    ),
+                    false => format!(
+                        "no CAP_SYS_NICE, RLIMIT_RTPRIO {}",
+                        self.privileges.rtprio_max
+                    ),
+                },
+                self.sudo().into(),
             );
         }
         None

@@ -123,6 +123,8 @@ fn root_of_a_user_namespace_is_told_to_leave_it() {
     check(inside, Verb::Record, Some((denied, found, leave)));
     let found = "uid 0 of a user namespace";
     check(inside, Verb::Shield, Some((denied, found, leave)));
+    let found = "uid 0 of a user namespace, RLIMIT_RTPRIO 0";
+    check(inside, Verb::Measure, Some((denied, found, leave)));
 }
 
 #[test]
