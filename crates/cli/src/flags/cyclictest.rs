@@ -217,8 +217,8 @@ static TABLE: &[Opt] = &[
     long("policy", Value),
     long("help", Nothing),
     opt('x', "posix_timers", Nothing),
-    // Of 1.x, where it chose what is the only way now.
-    opt('n', "nanosleep", Nothing),
+    // Of 1.x, where it chose what is the only way now. Its long name would make others unclear.
+    opt('n', "", Nothing),
 ];
 
 /// The options, for those who ask.
@@ -313,8 +313,12 @@ impl Cyclictest {
             "duration" => self.duration_s = seconds(text),
             "latency" => self.latency = number.max(0),
             "fifo" => self.fifo = Some(text.into()),
-            "histogram" => self.histogram = number,
-            "histofall" => (self.histogram, self.histofall) = (number, true),
+            "histogram" | "histofall" => {
+                // No row at all: what stands behind it is no number, or the next option.
+                self.refused |= number == 0;
+                self.histofall |= one.opt.long == "histofall";
+                self.histogram = number;
+            }
             "histfile" => self.histfile = Some(text.into()),
             "interval" => self.interval = number,
             "json" => self.json = Some(text.into()),
@@ -372,7 +376,14 @@ impl Cyclictest {
             self.warn("distance is ignored and set to 0, if histogram enabled");
         }
         refused |= !(0..=99).contains(&self.priority);
+        // As many as there are CPUs.
+        self.threads = self.threads.filter(|threads| *threads != -1);
         refused |= self.threads.is_some_and(|threads| threads < 1);
+        match (self.laptop, self.default_system) {
+            (true, _) => self.warn("not setting cpu_dma_latency to save battery power"),
+            (false, true) => self.warn("not setting cpu_dma_latency from cyclictest"),
+            (false, false) => {}
+        }
         match refused {
             true => Typed::Usage(self.warnings, 1),
             false => Typed::Run(Box::new(self)),

@@ -94,7 +94,7 @@ fn long_option<'a>(table: &'static [Opt], typed: &'a str) -> Read<'a> {
         (None, several) => {
             let names = several.iter().map(|opt| format!(" '--{}'", opt.long));
             let names: String = names.collect();
-            let what = format!("option '--{name}' is ambiguous; possibilities:{names}");
+            let what = format!("option '--{typed}' is ambiguous; possibilities:{names}");
             return Err(what);
         }
     };
@@ -180,6 +180,7 @@ mod tests {
         check("--smp=1", "me: option '--smp' doesn't allow an argument");
         let ambiguous = "me: option '--sm' is ambiguous; possibilities: '--smp' '--smi'";
         check("--sm", ambiguous);
+        check("--sm=1", &ambiguous.replace("--sm'", "--sm=1'"));
         let words = ["-t".to_owned(), "5".to_owned()];
         let found = read("me", TABLE, &words).expect("options");
         assert_eq!(found[0].next, Some("5"));

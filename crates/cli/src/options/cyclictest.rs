@@ -38,7 +38,16 @@ impl CyclicOptions {
         let mut warnings = typed.warnings.clone();
         let threads = threads(typed, online, allowed, &mut warnings)?;
         let main_cpus = typed.mainaffinity.as_ref();
-        let main_cpus = main_cpus.map(|list| listed(list, online, allowed));
+        let main_cpus = main_cpus.and_then(|list| match listed(list, online, allowed) {
+            Ok(cpus) => Some(cpus),
+            Err(_) => {
+                // It goes on then, wherever it is.
+                warnings.push(format!(
+                    "WARN: --mainaffinity is ignored: no CPUs in `{list}'"
+                ));
+                None
+            }
+        });
         let forced = !threads.iter().any(|thread| thread.policy.prio() > 0);
         let output = CyclictestOutput {
             policy: policy_text(typed.policy, forced),
@@ -52,7 +61,7 @@ impl CyclicOptions {
             run_for: (typed.duration_s > 0).then(|| Duration::from_ms(typed.duration_s * 1000)),
             warm_up: None,
             wake_latency: (!typed.default_system).then_some(us(typed.latency)),
-            own_cpus: main_cpus.transpose()?,
+            own_cpus: main_cpus,
             lock_memory: typed.mlockall,
             output: CyclicOutput::Cyclictest(output),
         })

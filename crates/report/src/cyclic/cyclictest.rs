@@ -105,6 +105,7 @@ pub fn cyclictest_histogram(readings: &[Reading], sums: bool, in_ns: bool) -> St
         }
         text.push('\n');
     }
+    text.push('\n');
     text
 }
 
@@ -210,6 +211,7 @@ mod tests {
                 "# Histogram Overflow at cycle number:",
                 "# Thread 0: 00002",
                 "# Thread 1: ",
+                "",
             ]
         );
     }

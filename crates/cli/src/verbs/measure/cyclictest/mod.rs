@@ -86,11 +86,15 @@ fn measure(
         resolution::look(options.plan.clock, output.every.is_some());
     }
     if output.every.is_some() {
-        exit::print(&about_threads(options, output, capabilities))?;
+        let online = capabilities.machine.cpus_online.len();
+        exit::print(&format!("Max CPUs = {online}\nOnline CPUs = {online}\n"))?;
     }
     let mut session = Session::start(options, capabilities)?;
     if let Some(latency_us) = output.dma_latency_us.filter(|_| session.limits_idle()) {
         exit::print(&format!("# /dev/cpu_dma_latency set to {latency_us}us\n"))?;
+    }
+    if output.every.is_some() {
+        exit::print(&about_threads(options, output))?;
     }
     let beside = Beside::start(output, session.run.reader())?;
     let mut shown = Shown::new(output, session.run.tids().len());
@@ -109,13 +113,8 @@ fn measure(
 }
 
 /// What stands above the samples.
-fn about_threads(
-    options: &CyclicOptions,
-    output: &CyclictestOutput,
-    capabilities: &Capabilities,
-) -> String {
-    let online = capabilities.machine.cpus_online.len();
-    let mut text = format!("Max CPUs = {online}\nOnline CPUs = {online}\n");
+fn about_threads(options: &CyclicOptions, output: &CyclictestOutput) -> String {
+    let mut text = String::new();
     for (number, thread) in options.plan.threads.iter().enumerate() {
         // That of the next one: so it is there.
         let next = thread.interval + output.distance;
