@@ -32,6 +32,10 @@ pub enum Kind {
     HalfWrittenTrace,
     /// A process or a folder of a load, beside which somebody measured. `measure` finds them.
     Load,
+    /// Semaphores of System V. `measure` finds them.
+    Semaphores,
+    /// A shield whose command's keeper is dead. `shield` takes it down.
+    Shield,
     /// What a trial of advice changed. The tune takes it back.
     Trial,
 }
@@ -207,7 +211,7 @@ impl Leftover {
             Kind::DynamicEvent => return self.remove_dynamic_event().map(|()| true),
             Kind::HalfWrittenTrace | Kind::Load if path.is_dir() => fs::remove_dir_all(path),
             // Whoever knows the changes takes them back.
-            Kind::Trial | Kind::RecordSession => Ok(()),
+            Kind::Trial | Kind::RecordSession | Kind::Semaphores | Kind::Shield => Ok(()),
             Kind::SharedMemory | Kind::Session | Kind::HalfWrittenTrace | Kind::Load => {
                 fs::remove_file(path)
             }

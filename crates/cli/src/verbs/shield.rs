@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use capture::capabilities;
 use event::{Error, ErrorKind, Result};
 use host::capabilities::Verb;
-use host::shield::{self, InterruptPrio, Shield};
+use host::shield::{self, InterruptPrio, Keeper, Shield};
+use measure::load::begin_ticks;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGTERM};
@@ -94,7 +95,10 @@ fn inside(typed: &flags::Shield, plan: &Shield) -> Result<Outcome> {
     // Ctrl-C is the command's to obey; we stay to clean up behind it.
     signals::take_over()?;
     let passed_on = PassedOn::take_over()?;
-    let refused = shield::apply(Path::new(ROOT), plan)?;
+    let pid = std::process::id();
+    let mut plan = plan.clone();
+    plan.keeper = begin_ticks(pid).map(|began_ticks| Keeper { pid, began_ticks });
+    let refused = shield::apply(Path::new(ROOT), &plan)?;
     eprint!("{}", refused_text(&refused));
     let ended = run_inside(typed, entrance, &passed_on);
     let undone = shield::undo(Path::new(ROOT))?;

@@ -130,6 +130,18 @@ pub struct Shield {
     pub changes: Vec<Change>,
     /// Where each task was allowed to run.
     pub tasks: Vec<TaskMask>,
+    /// Who takes it down when its command has ended; none where somebody does by hand.
+    #[serde(default)]
+    pub keeper: Option<Keeper>,
+}
+
+/// A process that takes its shield down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeper {
+    /// Its number.
+    pub pid: u32,
+    /// When it began, by the clock of `/proc`: the next of that number is another.
+    pub began_ticks: u64,
 }
 
 /// What an undo did.

@@ -69,6 +69,7 @@ pub fn plan(
     planner.changes.extend(prioritized);
     let entrance = planner.control_groups();
     Ok(Shield {
+        keeper: None,
         version: VERSION,
         cpus: planner.inside,
         housekeeping: planner.outside,

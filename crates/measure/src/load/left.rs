@@ -1,12 +1,13 @@
 //! The processes and folders of loads, by what marks them as ours: what dead runs left, and how
 //! much CPU time the living have taken.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use event::Duration;
+use event::{Cpu, Duration};
 use rustix::process::{Pid, Signal};
+use rustix::thread::CpuSet;
 use serde::Serialize;
 
 use super::OWNER;
@@ -85,6 +86,12 @@ pub(super) fn own_mark() -> String {
     format!("{pid}:{begin}")
 }
 
+/// When the process began, by the clock of `/proc`; none of a dead one.
+pub fn begin_ticks(pid: u32) -> Option<u64> {
+    let stat = stat_of(pid).filter(|stat| !stat.is_dead)?;
+    Some(stat.begin_ticks)
+}
+
 /// CPU time of `pid`, and of all processes below it.
 pub(super) fn cpu_time_of(pid: u32) -> Duration {
     let all: Vec<Stat> = stats().collect();
@@ -93,6 +100,27 @@ pub(super) fn cpu_time_of(pid: u32) -> Duration {
     let ticks = ticks + own.map_or(0, |stat| stat.cpu_ticks);
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_ns((ticks * (1_000_000_000 / per_second)).cast_signed())
+}
+
+/// The CPUs that any program of the load that `keeper` keeps may have: its own processes, which may
+/// have others, do no work.
+pub(super) fn cpus_below(keeper: u32) -> BTreeSet<Cpu> {
+    let all: Vec<Stat> = stats().collect();
+    let programs = below(&all, keeper);
+    let programs = programs
+        .iter()
+        .filter(|stat| stat.parent != keeper && !stat.is_dead);
+    let mut cpus = BTreeSet::new();
+    for stat in programs {
+        let pid = i32::try_from(stat.pid).ok().and_then(Pid::from_raw);
+        // One that has ended meanwhile has none.
+        let Ok(allowed) = rustix::thread::sched_getaffinity(pid) else {
+            continue;
+        };
+        let has = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        cpus.extend(has.map(|cpu| Cpu(cpu as u32)));
+    }
+    cpus
 }
 
 /// Kills all processes below `pid`, which is ours, and waits for those that are its children.
@@ -174,8 +202,7 @@ fn folder_owner(name: &str) -> Option<u32> {
 
 /// Whether that process lives; with `begin` only the one that began then.
 fn lives(pid: u32, begin: Option<u64>) -> bool {
-    let stat = stat_of(pid).filter(|stat| !stat.is_dead);
-    stat.is_some_and(|stat| begin.is_none_or(|begin| begin == stat.begin_ticks))
+    begin_ticks(pid).is_some_and(|began| begin.is_none_or(|begin| begin == began))
 }
 
 #[cfg(test)]

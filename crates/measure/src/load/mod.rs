@@ -11,6 +11,7 @@
 //!   under it.
 //! - Each process says that it is ours: by its name, its command line or its environment.
 
+mod confined;
 mod counters;
 mod keeper;
 mod kind;
@@ -30,7 +31,7 @@ use kind::OWNER;
 
 pub use keeper::keep;
 pub use kind::Load;
-pub use left::{LeftLoad, left};
+pub use left::{LeftLoad, begin_ticks, left};
 pub use proof::{Look, Proof, State};
 pub use work::work;
 
@@ -158,6 +159,8 @@ impl Running {
             cpu_time: left::cpu_time_of(self.keeper.id()),
         };
         self.progress.add(look);
+        self.progress
+            .confine(at, &left::cpus_below(self.keeper.id()));
         if self.ended.is_some() {
             return None;
         }
@@ -165,6 +168,11 @@ impl Running {
         let why = std::fs::read_to_string(self.folder.0.join(WHY));
         self.ended = Some(why.unwrap_or_else(|_| format!("its keeper ended: {status}")));
         self.ended.clone()
+    }
+
+    /// What it was until now.
+    pub fn so_far(&self) -> State {
+        self.progress.clone().judge(self.ended.clone()).state
     }
 
     /// Ends it, and says what it did.
@@ -186,8 +194,14 @@ impl Drop for Running {
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
+        // One in a frozen control group dies when somebody thaws that: not ours to wait for.
         self.keeper.kill().ok();
-        self.keeper.wait().ok();
+        for _ in 0..LOOKS_MAX / 10 {
+            if ended(&mut self.keeper) {
+                return;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Whether a load was one: from what it had done at each look to a state.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use event::Duration;
+use event::{Cpu, Duration};
 
 use super::Load;
+use super::confined::Confined;
 use super::counters::Row;
 
 /// A load that takes less than this part of one CPU stands still, over so long.
@@ -101,6 +102,7 @@ pub(super) struct Progress {
     slots: Vec<Pause>,
     last: Option<Look>,
     still: Option<String>,
+    confined: Confined,
 }
 
 /// How long a slot completed nothing.
@@ -121,6 +123,7 @@ impl Progress {
             slots: Vec::new(),
             last: None,
             still: None,
+            confined: Confined::default(),
         }
     }
 
@@ -144,6 +147,11 @@ impl Progress {
             self.kept.push(look.clone());
         }
         self.last = Some(look);
+    }
+
+    /// Notes on which CPUs it may run.
+    pub(super) fn confine(&mut self, at: Duration, cpus: &BTreeSet<Cpu>) {
+        self.confined.look(at, cpus);
     }
 
     fn look_at_cpu_time(&mut self, look: &Look) {
@@ -182,8 +190,8 @@ impl Progress {
 
     /// When it stood still, if it did.
     fn still(&mut self) -> Option<String> {
-        if self.still.is_some() {
-            return self.still.take();
+        if let Some(why) = self.still.take().or_else(|| self.confined.found()) {
+            return Some(why);
         }
         let (first, last) = self.kept.first().zip(self.last.as_ref())?;
         let done = self.load.counters()[0];

@@ -21,6 +21,7 @@ mod sides;
 mod way;
 
 pub use defect::{Defect, Findings};
+pub use semaphore::{LeftSemaphores, left_semaphores, own_ipc};
 
 /// How long a thread that should have been preempted goes on, for the others to see.
 const INSIST_NS: i64 = 100_000;

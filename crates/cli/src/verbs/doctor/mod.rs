@@ -10,11 +10,12 @@ use std::path::Path;
 use capture::Unfinished;
 use capture::capabilities;
 use capture::leftovers::{self, Cleaned, Kind, Leftover};
-use event::{Error, Result};
+use event::{Error, ErrorKind, Result};
 use host::capabilities::{Capabilities, Effect, Lack, Rung, Stand, Verb};
 use host::shield::{self, Shield};
 use host::tune;
 use measure::load;
+use measure::preempt::{LeftSemaphores, left_semaphores};
 use serde_json::{Value, json};
 
 use crate::exit::{Outcome, stdout_error};
@@ -40,7 +41,10 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
     };
     match typed.clean {
         true => report.cleaned = Some(clean(typed)?),
-        false => report.left = leftovers::list(&typed.output),
+        false => {
+            report.left = leftovers::list(&typed.output);
+            report.left.extend(left_semaphores().iter().map(semaphores));
+        }
     }
     if typed.cost {
         report.costs = Some(Costs::measure(&capabilities)?);
@@ -74,6 +78,31 @@ fn clean(typed: &Doctor) -> Result<Cleaned> {
             pid: left.owner,
         });
     }
+    for left in left_semaphores() {
+        left.remove().map_err(|error| {
+            let what = format!("cannot remove {}", semaphores(&left).path);
+            Error::io(what, error).fix(format!("sudo ipcrm -s {}", left.id))
+        })?;
+        cleaned.removed.push(semaphores(&left));
+    }
+    if let Some(keeper) = shield::state(Path::new("/"))?
+        .as_ref()
+        .and_then(dead_keeper)
+    {
+        let undone = shield::undo(Path::new("/"))?;
+        if let Some(left) = undone.left.first() {
+            return Err(
+                Error::new(ErrorKind::Io, "a shield cannot be taken down whole")
+                    .found(left.clone())
+                    .fix("sudo rtscope shield --undo, again"),
+            );
+        }
+        cleaned.removed.push(Leftover {
+            kind: Kind::Shield,
+            path: format!("a shield, {} changes", undone.restored),
+            pid: keeper,
+        });
+    }
     if let Some(tried) = tune::state(Path::new("/"))?
         && !is_alive(tried.pid)
     {
@@ -85,6 +114,21 @@ fn clean(typed: &Doctor) -> Result<Cleaned> {
         });
     }
     Ok(cleaned)
+}
+
+/// Who was to take this shield down and is dead; one that was put up by hand has nobody.
+fn dead_keeper(shield: &Shield) -> Option<u32> {
+    let keeper = shield.keeper?;
+    let lives = load::begin_ticks(keeper.pid) == Some(keeper.began_ticks);
+    (!lives).then_some(keeper.pid)
+}
+
+fn semaphores(left: &LeftSemaphores) -> Leftover {
+    Leftover {
+        kind: Kind::Semaphores,
+        path: format!("System V semaphores {}", left.id),
+        pid: left.owner,
+    }
 }
 
 fn is_alive(pid: u32) -> bool {
@@ -298,6 +342,26 @@ mod tests {
     use super::*;
 
     const PLAIN: Paint = Paint::OFF;
+
+    #[test]
+    fn a_shield_is_left_when_its_keeper_is_dead_and_not_when_it_was_put_up_by_hand() {
+        let check = |keeper: Value, expect: Option<u32>| {
+            let shield: Shield = serde_json::from_value(json!({
+                "version": 1, "cpus": "1", "housekeeping": "0", "entrance": null,
+                "changes": [], "tasks": [], "keeper": keeper,
+            }))
+            .expect("a shield");
+            assert_eq!(dead_keeper(&shield), expect, "{shield:?}");
+        };
+        let pid = std::process::id();
+        let began = load::begin_ticks(pid).expect("we live");
+        let keeper = |pid: u32, began: u64| json!({ "pid": pid, "began_ticks": began });
+        check(Value::Null, None);
+        check(keeper(pid, began), None);
+        // Another process has its number now; the largest of Linux is 2^22.
+        check(keeper(pid, began + 1), Some(pid));
+        check(keeper(99_999_999, 1), Some(99_999_999));
+    }
 
     #[test]
     fn a_lack_stands_beside_its_verb_with_what_was_found_and_the_way_out() {

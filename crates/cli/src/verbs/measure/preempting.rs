@@ -9,7 +9,7 @@ use event::{Cpu, Duration, ErrorKind, Result};
 use host::capabilities::{Machine, Verb};
 use host::task;
 use measure::preempt::messages::Mechanism;
-use measure::preempt::{Findings, chain, inheritance, messages};
+use measure::preempt::{Findings, chain, inheritance, messages, own_ipc};
 use report::{Preempt, preempt_json, preempt_text};
 
 use super::cyclic::warnings;
@@ -28,6 +28,8 @@ pub(super) fn run(typed: &flags::Preempt) -> Result<Outcome> {
     capabilities.require(Verb::Measure)?;
     let stop = signals::take_over()?;
     task::lock_memory()?;
+    // Where we may not, `doctor --clean` removes what a killed one leaves.
+    own_ipc();
     let begin = Instant::now();
     let findings = experiments(&options, machine, &stop)?;
     if signals::request() == Request::Discard {
