@@ -4,6 +4,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use event::Duration;
 
+mod portion;
+
+pub use portion::Portion;
+
 /// Overflowing samples whose number is kept.
 const OVERFLOWS_NAMED: usize = 32;
 

@@ -6,6 +6,7 @@
 //! [`looping`] is npt's: a loop that only reads the counter, and what an event adds to it.
 //! [`preempt`] asks whether the urgent one runs at once: when it is woken, when it waits for a
 //! lock, when a message comes.
+//! [`journal`] keeps a measurement of days on disk while it goes on.
 //! [`load`] keeps the machine busy meanwhile, [`tail`] says what a run of some length can show.
 //! What makes a thread a real-time task, and what it sleeps on, is in the crate `host`.
 //!
@@ -19,6 +20,7 @@ pub mod cyclic;
 pub mod deadline;
 pub mod gaps;
 pub mod histogram;
+pub mod journal;
 pub mod load;
 pub mod looping;
 mod nudge;

@@ -75,6 +75,7 @@ fn cyclic_run(clock: Clock, intervals_ms: &[i64]) -> cyclic::Run {
         aligned: None,
         sleep: measure::cyclic::Sleep::Until,
         kept: 0,
+        kept_over: None,
         mark: None,
         phases: None,
     });

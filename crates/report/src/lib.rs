@@ -32,8 +32,8 @@ pub use deadline::{Deadlines, deadline_json, deadline_text};
 pub use diagnosis::{diagnosis_json, hit_json};
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text, judged_text};
 pub use eval::{
-    Compared, Evaluation, Series, Workload, compare_html, compare_text, compare_verdict, eval_file,
-    eval_hash, eval_html, eval_json, eval_junit, eval_text,
+    Compared, Ended, Evaluation, Parts, RunPart, Series, Workload, compare_html, compare_text,
+    compare_verdict, eval_file, eval_hash, eval_html, eval_json, eval_junit, eval_text,
 };
 pub use events_text::{
     EventBodies, EventClock, EventLines, EventNames, EventOrigin, EventText, EventTextOptions,

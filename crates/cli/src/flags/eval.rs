@@ -74,6 +74,16 @@ pub struct Eval {
     /// report.html, eval.json with its SHA-256, and junit.xml. What is there is never replaced.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Go on with the evaluation in this folder, which was killed or interrupted
+    ///
+    /// With what was asked then; what lies between is stated.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["compare", "command"])]
+    #[arg(hide_short_help = true)]
+    pub resume: Option<PathBuf>,
+    /// Prove something all the same where nobody measured for so long in between
+    #[arg(long, value_name = "DUR", requires = "resume")]
+    #[arg(hide_short_help = true)]
+    pub allow_gap: Option<String>,
     /// Not the table: JSON, schema rtscope.eval version 2
     #[arg(long)]
     pub json: bool,

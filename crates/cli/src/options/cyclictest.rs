@@ -119,6 +119,7 @@ fn plan(typed: &Cyclictest, threads: Vec<ThreadPlan>, output: &CyclictestOutput)
         aligned: typed.aligned.map(|offset| us(offset.max(0))),
         sleep: sleep(typed),
         kept: if keeps { KEPT } else { 0 },
+        kept_over: None,
         mark: mark.transpose()?,
         phases: None,
     })

@@ -32,6 +32,15 @@ const HW_GO_NS_MIN: i64 = 1_000_000_000;
 /// difference. So much at least, and no more than a quarter.
 const PLAIN_PART: i64 = 10;
 const PLAIN_NS_MIN: i64 = 500_000_000;
+/// Both are no more in a run of days: what they find is lost with a run that is killed.
+const BESIDE_NS_MAX: i64 = 600_000_000_000;
+/// Intervals on disk: a stretch, but so long.
+const CLOSE_NS_MIN: i64 = 1_000_000_000;
+const CLOSE_NS_MAX: i64 = 60_000_000_000;
+/// Samples over the limit that wait to be written, of each thread.
+const EXCURSIONS: usize = 4_096;
+/// What is measured at least of a run that goes on.
+const LEFT_NS_MIN: i64 = 1_000_000_000;
 /// Gaps: longer ones are kept, in a third of each second; so many in each go.
 const GAP: Duration = Duration::from_us(10);
 const GAP_WINDOW: Duration = Duration::from_ms(1000);
@@ -66,6 +75,8 @@ pub struct EvalOptions {
     pub load_plan: LoadPlan,
     /// From one point of the picture over time to the next.
     pub stretch: Duration,
+    /// From one interval on disk to the next.
+    pub closes_after: Duration,
     /// From one look at the loads to the next.
     pub load_look: Duration,
 }
@@ -99,7 +110,7 @@ impl EvalOptions {
         let interval = positive_duration("--interval", &typed.interval)?;
         let hw_ns = match typed.no_hw {
             true => 0,
-            false => (whole.as_ns() / HW_PART).max(HW_NS_MIN),
+            false => (whole.as_ns() / HW_PART).clamp(HW_NS_MIN, BESIDE_NS_MAX),
         };
         let run_for = Duration::from_ns((whole.as_ns() - hw_ns).max(whole.as_ns() / 2));
         let gaps = (!typed.no_hw).then(|| gap_options(&cpus, typed.prio, clocksource, hw_ns));
@@ -107,13 +118,15 @@ impl EvalOptions {
         let budget = optional("--budget", &typed.budget)?;
         let over = optional("--over", &typed.over)?.or(budget);
         let over = over.filter(|_| !typed.no_explain);
-        let plain_ns = (run_for.as_ns() / PLAIN_PART).max(PLAIN_NS_MIN);
+        let plain_ns = (run_for.as_ns() / PLAIN_PART).clamp(PLAIN_NS_MIN, BESIDE_NS_MAX);
         let plain_ns = plain_ns.min(run_for.as_ns() / 4);
         let plain = over.map_or(Duration::ZERO, |_| Duration::from_ns(plain_ns));
         let measured = run_for;
         let run_for = measured - plain;
         let mut cyclic = cyclic_options(&cpus, typed.prio, interval, run_for);
         cyclic.warm_up = optional("--warm-up", &typed.warm_up)?;
+        cyclic.plan.kept_over = over.or(budget);
+        cyclic.plan.kept = cyclic.plan.kept_over.map_or(0, |_| EXCURSIONS);
         let stretch_ns = (measured.as_ns() / STRETCHES).max(STRETCH_NS_MIN);
         Ok(EvalOptions {
             cyclic,
@@ -133,12 +146,33 @@ impl EvalOptions {
                 stretch: Duration::from_ns(stretch_ns),
             },
             stretch: Duration::from_ns(stretch_ns),
+            closes_after: Duration::from_ns(stretch_ns.clamp(CLOSE_NS_MIN, CLOSE_NS_MAX)),
             load_look: Duration::from_ns(stretch_ns.clamp(LOAD_LOOK_NS_MIN, LOAD_LOOK_NS_MAX)),
         })
     }
 }
 
 impl EvalOptions {
+    /// What is left of it where so much was measured, and perhaps the plain part.
+    pub fn go_on_after(&mut self, done: Duration, has_plain: bool) {
+        if has_plain {
+            self.plain = Duration::ZERO;
+        }
+        let left_ns = self.cyclic.run_for.unwrap_or_default().as_ns() - done.as_ns();
+        let left_ns = left_ns.max(LEFT_NS_MIN);
+        self.cyclic.run_for = Some(Duration::from_ns(left_ns));
+        let interval = self
+            .cyclic
+            .plan
+            .threads
+            .first()
+            .map(|thread| thread.interval);
+        let interval_ns = interval.map_or(1, Duration::as_ns).max(1);
+        self.cyclic.plan.samples = Some((left_ns / interval_ns).cast_unsigned());
+        self.rests.retain(|at| *at >= done);
+        self.rests.iter_mut().for_each(|at| *at -= done);
+    }
+
     /// The same where nothing can be explained: then all is measured at once.
     pub fn without_explaining(&mut self) {
         self.over = None;
@@ -170,6 +204,7 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
             aligned: None,
             sleep: Sleep::Until,
             kept: 0,
+            kept_over: None,
             mark: None,
             phases: None,
         },

@@ -140,6 +140,7 @@ impl CyclicOptions {
                 aligned: aligned.transpose()?,
                 sleep: Sleep::Until,
                 kept: 0,
+                kept_over: None,
                 mark: None,
                 phases: None,
             },

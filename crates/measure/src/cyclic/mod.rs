@@ -80,6 +80,7 @@ impl Run {
             clock: plan.clock,
             samples: plan.samples,
             break_over_ns: plan.break_over.map_or(i64::MAX, Duration::as_ns),
+            kept_over_ns: plan.kept_over.map_or(i64::MIN, Duration::as_ns),
             gate: Gate::default(),
             rests: rests::Rests::default(),
             broken: OnceLock::new(),
@@ -229,6 +230,12 @@ impl Reader {
     pub fn has_begun(&self) -> bool {
         let mut threads = self.0.iter();
         threads.any(|(_, _, figures)| !figures.latency.is_empty())
+    }
+
+    /// As [`Run::newest`].
+    pub fn newest(&self, place: usize, from: u64) -> Vec<Sample> {
+        let thread = self.0.get(place);
+        thread.map_or_else(Vec::new, |(_, _, figures)| figures.newest.read(from))
     }
 
     /// What every thread has found so far; it does not notice.

@@ -31,6 +31,8 @@ pub struct Plan {
     pub sleep: Sleep,
     /// Each thread keeps so many of its newest samples for [`super::Run::newest`]; zero for none.
     pub kept: usize,
+    /// Only of those that are longer than this.
+    pub kept_over: Option<Duration>,
     /// What the sample that ends the measurement is marked with in the kernel's own trace.
     pub mark: Option<Arc<TraceMark>>,
     /// Who knows what the kernel did, when samples are to be split into phases.

@@ -42,6 +42,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) samples: Option<u64>,
     pub(super) break_over_ns: i64,
+    pub(super) kept_over_ns: i64,
     pub(super) gate: Gate,
     pub(super) rests: Rests,
     pub(super) broken: OnceLock<Break>,

@@ -113,7 +113,9 @@ fn measure(
         at_ns = due_ns;
         let latency_ns = now_ns - at_ns;
         figures.latency.add(latency_ns);
-        figures.newest.add(latency_ns, now_ns);
+        if latency_ns > shared.kept_over_ns {
+            figures.newest.add(latency_ns, now_ns);
+        }
         if let Some(phases) = &figures.phases {
             phases.add(at_ns, now_ns);
         }

@@ -16,6 +16,7 @@ pub fn plan(threads: Vec<ThreadPlan>, samples: u64) -> Plan {
         aligned: None,
         sleep: Sleep::Until,
         kept: 0,
+        kept_over: None,
         mark: None,
         phases: None,
     }

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::escape::escaped;
 use super::{
-    PERCENTILES, cpu, eval_hash, exceedances_sentence, explaining, interruptions, loads, svg,
-    tail_sentence, threads, us, verdict_sentence,
+    PERCENTILES, cpu, eval_hash, exceedances_sentence, explaining, interruptions, loads, parts,
+    svg, tail_sentence, threads, us, verdict_sentence,
 };
 
 /// Follows the reader's choice of light or dark.
@@ -42,6 +42,7 @@ pub fn eval_html(evaluation: &Value) -> String {
     let mut body = head(evaluation);
     body += &summary(evaluation);
     body += &pictures(evaluation);
+    body += &parts::html(evaluation);
     body += &loads::loads_html(evaluation);
     body += &worst(evaluation);
     body += &hardware(&evaluation["hw"]);

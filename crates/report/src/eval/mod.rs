@@ -8,6 +8,7 @@ mod explaining;
 mod html;
 mod junit;
 mod loads;
+mod parts;
 mod series;
 mod signed;
 mod svg;
@@ -27,6 +28,7 @@ use units::us;
 pub use compare::{Compared, compare_html, compare_text, compare_verdict};
 pub use html::eval_html;
 pub use junit::eval_junit;
+pub use parts::{Ended, Parts, RunPart};
 pub use series::Series;
 pub use signed::{eval_file, eval_hash};
 pub use text::eval_text;
@@ -75,6 +77,8 @@ pub struct Evaluation<'a> {
     pub late: Option<Late>,
     /// What `measure hw` found, as its JSON; none when it was not run.
     pub hw: Option<Value>,
+    /// The runs that made it.
+    pub parts: Parts<'a>,
     /// What no sample may exceed, when that was asked.
     pub budget: Option<Duration>,
     /// Whether it went on for as long as was asked.
@@ -111,7 +115,7 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
     let over = worst.map(|late| exceedances(late, &all));
     let worst: &[Value] = worst.map_or(&[], |late| &late.samples);
     let loads: Vec<Value> = evaluation.loads.iter().map(loads::load_json).collect();
-    json!({
+    let mut object = json!({
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,
         "began": evaluation.began,
@@ -129,7 +133,12 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         "explaining": explaining,
         "worst": worst,
         "hw": evaluation.hw,
-    })
+    });
+    let cpu = |place: usize| Some(evaluation.readings.get(place)?.plan.cpu?.0);
+    for (key, value) in evaluation.parts.json(&cpu) {
+        object[key] = value;
+    }
+    object
 }
 
 /// `fail` where a sample broke the budget, whatever else there was and by more than explaining it
@@ -152,6 +161,7 @@ fn verdict(evaluation: &Evaluation) -> &'static str {
     let all = !readings.is_empty() && readings.iter().all(is_whole);
     match evaluation.budget {
         _ if !loads::all_ran(evaluation.loads) => "inconclusive",
+        _ if !evaluation.parts.are_one() => "inconclusive",
         _ if workload.is_some() && !evaluation.complete => "inconclusive",
         _ if workload.is_some() => workload.unwrap_or_default(),
         _ if !all => "inconclusive",
@@ -276,6 +286,7 @@ fn interruptions(evaluation: &Value) -> Vec<String> {
     lines.extend(threads(evaluation).iter().filter_map(within_cost));
     lines.extend(workload::complaint(evaluation));
     lines.extend(loads::loads(evaluation).iter().filter_map(loads::complaint));
+    lines.extend(parts::complaints(evaluation));
     if evaluation["complete"] != true {
         lines.push("interrupted: what stands here was measured until then".to_owned());
     }
@@ -388,6 +399,7 @@ mod tests {
             series: &series,
             elapsed: Duration::from_ms(10_000),
             late: None,
+            parts: Parts::default(),
             hw: None,
             budget: Some(Duration::from_us(5)),
             complete: true,

@@ -12,9 +12,17 @@ pub struct Series {
 }
 
 impl Series {
+    /// One that goes on after these pairs of when a stretch ended and its longest latency.
+    pub fn after(points: Vec<(Duration, Duration)>) -> Series {
+        Series {
+            before: None,
+            points,
+        }
+    }
+
     /// Ends a stretch at `end`; `now` is what was recorded since the begin of the run.
     pub fn add(&mut self, end: Duration, now: Histogram) {
-        if let Some(longest) = longest_since(self.before.as_ref(), &now) {
+        if let Some(longest) = now.longest_since(self.before.as_ref()) {
             self.points.push((end, longest));
         }
         self.before = Some(now);
@@ -30,27 +38,6 @@ impl Series {
         let point = |(end, longest): &(Duration, Duration)| json!([end.as_ns(), longest.as_ns()]);
         self.points.iter().map(point).collect()
     }
-}
-
-/// To a bucket's width; exact where it is the longest of the whole run.
-fn longest_since(before: Option<&Histogram>, now: &Histogram) -> Option<Duration> {
-    let extremes = now.extremes?;
-    let longest_before = before.and_then(|before| before.extremes).map(|one| one.max);
-    if longest_before.is_none_or(|longest| extremes.max > longest) {
-        return Some(extremes.max);
-    }
-    let before = before?;
-    if now.overflows > before.overflows {
-        // Beyond the buckets, and no longer than the longest: that is the bound.
-        return Some(extremes.max);
-    }
-    let grown = now
-        .buckets
-        .iter()
-        .zip(&before.buckets)
-        .rposition(|(now, before)| now > before)?;
-    let end_ns = (grown as i64 + 1) * now.width.as_ns();
-    Some(Duration::from_ns(end_ns).min(extremes.max))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    PERCENTILES, cpu, exceedances_sentence, explaining, interruptions, loads, tail_sentence,
+    PERCENTILES, cpu, exceedances_sentence, explaining, interruptions, loads, parts, tail_sentence,
     threads, us, verdict_sentence,
 };
 
@@ -21,6 +21,9 @@ pub fn eval_text(evaluation: &Value) -> String {
         text += &format!("{sentence}\n");
     }
     for line in interruptions(evaluation) {
+        text += &format!("{line}\n");
+    }
+    for line in parts::sentences(evaluation) {
         text += &format!("{line}\n");
     }
     for load in loads::loads(evaluation) {

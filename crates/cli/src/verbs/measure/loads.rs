@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use event::{Duration, ErrorKind, Result};
-use measure::load::{self, Proof, Running};
+use measure::journal::LoadState;
+use measure::load::{self, Load, Proof, Running, State};
 
 use crate::options::EvalOptions;
 use crate::signals;
@@ -66,6 +67,19 @@ impl Loads {
         // All of them: each looks for itself.
         let ended: Vec<String> = self.running.iter_mut().filter_map(look).collect();
         (!ended.is_empty()).then(|| ended.join("; "))
+    }
+
+    /// What each was until now.
+    pub(super) fn states(&self) -> Vec<LoadState> {
+        let state = |load: Load, state: &State| LoadState {
+            name: load.name().to_owned(),
+            state: state.name().to_owned(),
+            why: state.why().map(str::to_owned),
+        };
+        let running = self.running.iter();
+        let running = running.map(|one| state(one.load(), &one.so_far()));
+        let missing = self.missing.iter().map(|one| state(one.load, &one.state));
+        running.chain(missing).collect()
     }
 
     /// Ends them, and says what they did.

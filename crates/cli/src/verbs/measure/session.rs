@@ -89,6 +89,7 @@ fn warm_up(plan: &Plan, duration: Duration) -> Result<()> {
         samples: None,
         break_over: None,
         mark: None,
+        kept: 0,
         phases: None,
         ..plan.clone()
     })?;

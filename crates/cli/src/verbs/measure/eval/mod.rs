@@ -1,6 +1,10 @@
 //! `rtscope measure eval`: capabilities, loads, both measurements in turn, one report.
 
-use std::path::{Path, PathBuf};
+mod earlier;
+mod folder;
+mod intervals;
+
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -11,13 +15,16 @@ use host::capabilities::{Capabilities, Verb};
 use host::identity::Identity;
 use host::unmasked::Unmasked;
 use measure::cyclic::{Pauser, Reader, Reading};
+use measure::journal::{Journal, Record};
 use measure::load::Proof;
 use report::{
-    Compared, Evaluation, Late, Series, compare_html, compare_text, compare_verdict, eval_file,
-    eval_hash, eval_html, eval_json, eval_junit, eval_text, gaps_json,
+    Compared, Evaluation, Late, Parts, Series, compare_html, compare_text, compare_verdict,
+    eval_json, eval_text, gaps_json,
 };
 use serde_json::{Value, json};
 
+use self::folder::{BUILD, FOLDER, HTML, JSON};
+use self::intervals::Intervals;
 use super::explained::Explain;
 use super::gaps::Search;
 use super::loads::Loads;
@@ -27,21 +34,12 @@ use super::{cyclictest, explained, workload};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::live::Live;
-use crate::options::EvalOptions;
+use crate::options::{EvalOptions, positive_duration};
 use crate::signals::{self, Request};
 use crate::verbs::watch::hit_value;
 
-/// Where the reports go when nobody says it.
-const FOLDER: &str = "rtscope-eval";
-/// What an evaluation's folder holds; the hash is in the form of `sha256sum --check`.
-const JSON: &str = "eval.json";
-const HASH: &str = "eval.json.sha256";
-const HTML: &str = "report.html";
-const JUNIT: &str = "junit.xml";
-/// And that of a comparison.
+/// The page of a comparison.
 const COMPARISON: &str = "compare.html";
-/// Which build this is.
-const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("RTSCOPE_COMMIT"));
 /// How often the end of a stretch is looked for.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 
@@ -51,41 +49,46 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
         let output = typed.output.as_deref();
         return compare(a, b, output.unwrap_or(Path::new(FOLDER)));
     }
+    let resumed = typed.resume.as_deref().map(Journal::resume).transpose()?;
+    let again = resumed.as_ref();
+    let again = again.map(|(_, record)| earlier::typed(record, typed));
+    let again = again.transpose()?;
+    let typed = again.as_ref().unwrap_or(typed);
     let capabilities = capabilities::gather();
-    let machine = &capabilities.machine;
-    let cpus = [
-        &machine.cpus_online[..],
-        &machine.cpus_allowed,
-        &machine.cpus_isolated,
-    ];
-    let mut options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
-    capabilities.require(Verb::Measure)?;
-    if typed.over.is_some() || !typed.command.is_empty() {
-        capabilities.require(Verb::Watch)?;
-    }
-    if capabilities.stand(Verb::Watch).rung.is_none() && options.over.is_some() {
-        options.without_explaining();
-        eprintln!("samples over the budget will not be explained: rtscope doctor says why");
-    }
+    let mut options = decide(typed, &capabilities)?;
     // Nobody waits for minutes to learn that the report has no place.
-    let folder = match &typed.output {
-        Some(folder) => folder.clone(),
-        None => unused_folder(),
+    let folder = match (&typed.resume, &typed.output) {
+        (Some(folder), _) | (None, Some(folder)) => folder.clone(),
+        (None, None) => folder::unused(),
     };
-    make_folder(&folder)?;
-    let evaluation = match typed.command.is_empty() {
-        true => evaluate(&options, &capabilities, &folder, typed)?,
-        false => evaluate_workload(&options, &capabilities, &folder, typed)?,
+    let head = earlier::head(&options, &capabilities);
+    let evaluation = match resumed {
+        Some((journal, record)) => {
+            is_unfinished(&record, &folder)?;
+            earlier::check(&record.head, &head)?;
+            options.go_on_after(record.elapsed(), record.plain.is_some());
+            let days = Days::new(journal, Some(record), typed)?;
+            evaluate(&options, &capabilities, &folder, (typed, &days))?
+        }
+        None => {
+            folder::make(&folder)?;
+            match typed.command.is_empty() {
+                true => {
+                    let days = Days::new(Journal::create(&folder, &head)?, None, typed)?;
+                    evaluate(&options, &capabilities, &folder, (typed, &days))?
+                }
+                false => evaluate_workload(&options, &capabilities, &folder, typed)?,
+            }
+        }
     };
     if signals::request() == Request::Discard {
+        if typed.resume.is_none() {
+            folder::forget(&folder);
+        }
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let file = |name: &str, text: &str| write_file(&folder.join(name), text);
-    file(JSON, &eval_file(&evaluation))?;
-    file(HASH, &format!("{}  {JSON}\n", eval_hash(&evaluation)))?;
-    file(HTML, &eval_html(&evaluation))?;
-    file(JUNIT, &eval_junit(&evaluation))?;
+    folder::write(&folder, &evaluation)?;
     let text = match typed.json {
         true => format!("{evaluation}\n"),
         false => {
@@ -101,34 +104,56 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
     })
 }
 
-/// The first of our own names that holds no evaluation.
-fn unused_folder() -> PathBuf {
-    let numbered = (2..).map(|number| PathBuf::from(format!("{FOLDER}-{number}")));
-    let mut names = std::iter::once(PathBuf::from(FOLDER)).chain(numbered);
-    let unused = names.find(|folder| !holds_one(folder));
-    unused.unwrap_or_else(|| PathBuf::from(FOLDER))
-}
-
-/// Whether an evaluation is in `folder`: an empty file is of one that came to nothing.
-fn holds_one(folder: &Path) -> bool {
-    std::fs::metadata(folder.join(JSON)).is_ok_and(|file| file.len() > 0)
-}
-
-/// A folder that takes our files and holds none of another evaluation.
-fn make_folder(folder: &Path) -> Result<()> {
-    let path = folder.display();
-    if holds_one(folder) {
-        return Err(
-            Error::new(ErrorKind::InvalidInput, "an evaluation is never replaced")
-                .found(format!("{path} holds one"))
-                .fix(format!("name another folder: -o {path}-2")),
-        );
+/// What is to be done, as far as this machine allows it.
+fn decide(typed: &flags::Eval, capabilities: &Capabilities) -> Result<EvalOptions> {
+    let machine = &capabilities.machine;
+    let cpus = [
+        &machine.cpus_online[..],
+        &machine.cpus_allowed,
+        &machine.cpus_isolated,
+    ];
+    let mut options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
+    capabilities.require(Verb::Measure)?;
+    if typed.over.is_some() || !typed.command.is_empty() {
+        capabilities.require(Verb::Watch)?;
     }
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Error::io(format!("cannot make {path}"), error)
-            .fix("name a folder that is ours to make, as in -o /tmp/eval")
-    })?;
-    write_file(&folder.join(JSON), "")
+    if capabilities.stand(Verb::Watch).rung.is_none() && options.over.is_some() {
+        options.without_explaining();
+        eprintln!("samples over the budget will not be explained: rtscope doctor says why");
+    }
+    Ok(options)
+}
+
+/// Nothing goes on behind a certificate that covers all.
+fn is_unfinished(record: &Record, folder: &Path) -> Result<()> {
+    if !record.is_complete() || !folder::holds_one(folder) {
+        return Ok(());
+    }
+    let path = folder.display();
+    Err(
+        Error::new(ErrorKind::InvalidInput, "this evaluation is complete")
+            .found(format!("{path} holds its report"))
+            .fix(format!("measure anew: -o {path}-2")),
+    )
+}
+
+/// Where the intervals of this run go, and what the runs before it measured.
+struct Days {
+    journal: Journal,
+    earlier: Option<Record>,
+    gap_allowed: Duration,
+}
+
+impl Days {
+    fn new(journal: Journal, earlier: Option<Record>, typed: &flags::Eval) -> Result<Days> {
+        let allowed = typed.allow_gap.as_deref();
+        let allowed = allowed.map(|text| positive_duration("--allow-gap", text));
+        Ok(Days {
+            journal,
+            earlier,
+            gap_allowed: allowed.transpose()?.unwrap_or_default(),
+        })
+    }
 }
 
 /// What every evaluation says, whatever was measured.
@@ -179,7 +204,7 @@ fn evaluate(
     options: &EvalOptions,
     capabilities: &Capabilities,
     output: &Path,
-    typed: &flags::Eval,
+    (typed, days): (&flags::Eval, &Days),
 ) -> Result<Value> {
     let frame = Frame::begin(capabilities);
     let mut loads = Loads::start(options)?;
@@ -188,33 +213,67 @@ fn evaluate(
         .map(|plan| Search::new(plan, capabilities))
         .transpose()?;
     let mut hits = WorstHits::new(options.worst);
-    let plain = plain(options, capabilities, &mut loads)?;
-    let beside = (&mut loads, search.as_mut());
-    let (found, series, late) = cyclic(options, capabilities, output, &mut hits, beside)?;
+    let mut intervals = Intervals::new(&days.journal, options.closes_after);
+    let before = days.earlier.as_ref();
+    let plain = match Plain::of(before, options)? {
+        Some(plain) => plain,
+        None => plain(options, capabilities, &mut loads, &mut intervals)?,
+    };
+    let done = plain.elapsed + before.map(Record::elapsed).unwrap_or_default();
+    let series = earlier::series(before, options, plain.elapsed);
+    let beside = Beside {
+        loads: &mut loads,
+        search: search.as_mut(),
+        intervals: &mut intervals,
+    };
+    let (found, series, late) = cyclic(
+        (options, capabilities),
+        output,
+        &mut hits,
+        beside,
+        (done, series),
+    )?;
+    let complete = found.complete && plain.complete;
+    tell(intervals.end(complete));
     // What follows takes its time.
     let proofs = loads.finish();
     let search = search.filter(Search::has_looked);
     let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
     let worst: Vec<Value> = hits.reports.iter().map(hit_value).collect();
-    let (plain, plain_for, plain_complete) = match &plain {
-        Some(plain) => (&plain.readings[..], plain.elapsed, plain.complete),
-        None => (&[][..], Duration::ZERO, true),
+    let mut runs = before.map_or_else(Vec::new, |record| earlier::parts(record, intervals.boot()));
+    runs.extend(intervals.part(&found.readings, found.elapsed, complete));
+    let elapsed = done + found.elapsed;
+    let readings = match before {
+        Some(record) => earlier::joined(record, options, found.readings)?,
+        None => found.readings,
     };
     Ok(eval_json(&Evaluation {
-        readings: &found.readings,
-        plain,
-        plain_for,
+        readings: &readings,
+        plain: &plain.readings,
+        plain_for: plain.elapsed,
         series: &series,
-        elapsed: plain_for + found.elapsed,
+        elapsed,
         late: late.map(|late| Late {
             samples: worst,
             ..late
         }),
         hw,
         budget: options.budget,
-        complete: found.complete && plain_complete,
+        complete,
+        parts: Parts {
+            runs: &runs,
+            gap_allowed: days.gap_allowed,
+            over: options.cyclic.plan.kept_over,
+        },
         ..frame.evaluation(typed, &proofs)
     }))
+}
+
+/// Says what came in the way, if something did.
+fn tell(complaint: Option<String>) {
+    if let Some(complaint) = complaint {
+        eprintln!("{complaint}");
+    }
 }
 
 /// An application under the same loads.
@@ -238,37 +297,80 @@ fn evaluate_workload(
     }))
 }
 
+/// What was measured before anything was explained.
+#[derive(Default)]
+struct Plain {
+    readings: Vec<Reading>,
+    elapsed: Duration,
+    complete: bool,
+}
+
+impl Plain {
+    /// That of an earlier run, if it came so far.
+    fn of(record: Option<&Record>, options: &EvalOptions) -> Result<Option<Plain>> {
+        let own = record.and_then(|record| Some((record, record.plain.as_ref()?)));
+        let Some((record, own)) = own else {
+            return Ok(None);
+        };
+        Ok(Some(Plain {
+            readings: earlier::plain(record, options)?,
+            elapsed: Duration::from_ns(own.elapsed_ns),
+            complete: true,
+        }))
+    }
+}
+
 /// The threads that sleep, with nobody who explains anything: what that costs is the difference.
 fn plain(
     options: &EvalOptions,
     capabilities: &Capabilities,
     loads: &mut Loads,
-) -> Result<Option<Found>> {
+    intervals: &mut Intervals,
+) -> Result<Plain> {
     if options.plain == Duration::ZERO {
-        return Ok(None);
+        return Ok(Plain {
+            complete: true,
+            ..Plain::default()
+        });
     }
     let mut cyclic = options.cyclic.clone();
     cyclic.plan.samples = None;
     cyclic.run_for = Some(options.plain);
     let mut session = Session::start(&cyclic, capabilities)?;
+    let (reader, threads) = (session.run.reader(), cyclic.plan.threads.len());
     session.until_over(|_| {
+        intervals.excursions.look(&reader, threads);
         if let Some(why) = loads.look() {
             eprintln!("{why}; nothing is proved from here on, Ctrl-C ends it");
         }
     });
-    Ok(Some(session.finish()))
+    let found = session.finish();
+    intervals.excursions.look(&reader, threads);
+    if found.complete {
+        tell(intervals.plain(found.elapsed, &found.readings));
+    }
+    Ok(Plain {
+        readings: found.readings,
+        elapsed: found.elapsed,
+        complete: found.complete,
+    })
 }
 
-/// What goes on beside the threads that sleep: loads, and the search for gaps, for which they rest.
-type Beside<'a, 'capabilities> = (&'a mut Loads, Option<&'a mut Search<'capabilities>>);
+/// What goes on beside the threads that sleep: loads, the search for gaps, for which they rest, and
+/// their intervals on the way to the disk.
+struct Beside<'a, 'capabilities> {
+    loads: &'a mut Loads,
+    search: Option<&'a mut Search<'capabilities>>,
+    intervals: &'a mut Intervals<'capabilities>,
+}
 
 /// The threads that sleep; late samples are kept in `hits` when that was asked.
 fn cyclic(
-    options: &EvalOptions,
-    capabilities: &Capabilities,
+    (options, capabilities): (&EvalOptions, &Capabilities),
     output: &Path,
     hits: &mut WorstHits,
-    beside: Beside,
+    mut beside: Beside,
+    from: (Duration, Vec<Series>),
 ) -> Result<(Found, Vec<Series>, Option<Late>)> {
     let mut cyclic = options.cyclic.clone();
     if options.plain > Duration::ZERO {
@@ -284,7 +386,7 @@ fn cyclic(
     let (watched, sampled) = std::thread::scope(|scope| {
         // A thread of its own: whoever takes a snapshot has no time to look.
         let sampler = scope.spawn(|| {
-            let sampled = sample(options, &reader, &over, (&pauser, beside));
+            let sampled = sample(options, (&reader, &over), (&pauser, &mut beside), from);
             if sampled.is_err() {
                 // What follows would be for nothing.
                 pauser.end();
@@ -297,7 +399,13 @@ fn cyclic(
     });
     let late = watched?;
     let series = sampled.unwrap_or_else(|_| Err(panicked()))?;
-    Ok((session.finish(), series, late))
+    let found = session.finish();
+    let Beside {
+        loads, intervals, ..
+    } = beside;
+    intervals.excursions.look(&reader, found.readings.len());
+    tell(intervals.close(found.elapsed, found.readings.clone(), loads.states()));
+    Ok((found, series, late))
 }
 
 fn panicked() -> Error {
@@ -329,32 +437,42 @@ fn until_over(
     explained::watch(session, &explain, capabilities, &mut keep).map(Some)
 }
 
-/// Looks at the figures at the end of each stretch, and for gaps when it is time, until it is over.
+/// Looks at the figures at the end of each stretch and of each interval, and for gaps when it is
+/// time, until it is over.
 fn sample(
     options: &EvalOptions,
-    reader: &Reader,
-    over: &AtomicBool,
-    (pauser, (loads, mut search)): (&Pauser, Beside),
+    (reader, over): (&Reader, &AtomicBool),
+    (pauser, beside): (&Pauser, &mut Beside),
+    (done, mut series): (Duration, Vec<Series>),
 ) -> Result<Vec<Series>> {
-    let mut series = vec![Series::default(); options.cyclic.plan.threads.len()];
     let live = Live::new(true);
+    let say = |line: Option<String>| {
+        if line.is_some() {
+            live.clear();
+            tell(line);
+        }
+    };
     // Whoever explains late samples may be seconds from ready: nobody measures until then, and a
     // rest before would be none.
     while !reader.has_begun() && !over.load(Ordering::Acquire) {
         std::thread::sleep(LOOK_INTERVAL);
     }
+    say(beside.intervals.begin());
     let begin = Instant::now();
     let mut rested = std::time::Duration::ZERO;
     let mut next = options.stretch;
     let mut rests = options.rests.iter().peekable();
     while !over.load(Ordering::Acquire) {
         std::thread::sleep(LOOK_INTERVAL);
-        if let Some(why) = loads.look() {
-            live.clear();
-            eprintln!("{why}; nothing is proved from here on, Ctrl-C ends it");
-        }
+        let died = beside.loads.look();
+        say(died.map(|why| format!("{why}; nothing is proved from here on, Ctrl-C ends it")));
+        beside.intervals.excursions.look(reader, series.len());
         let now = Duration::from_ns((begin.elapsed() - rested).as_nanos() as i64);
-        if let Some(search) = &mut search
+        if beside.intervals.is_due(now) {
+            let loads = beside.loads.states();
+            say(beside.intervals.close(now, reader.read(), loads));
+        }
+        if let Some(search) = &mut beside.search
             && rests.next_if(|at| now >= **at).is_some()
             // Nobody looks for gaps on a CPU that is gone, and what is measured already counts.
             && !reader.read().iter().any(|reading| reading.lost_cpu)
@@ -371,7 +489,7 @@ fn sample(
         let readings = reader.read();
         live.line(&progress(now, options, &readings));
         for (series, reading) in series.iter_mut().zip(readings) {
-            series.add(options.plain + now, reading.latency);
+            series.add(done + now, reading.latency);
         }
     }
     Ok(series)

@@ -1,0 +1,227 @@
+//! An evaluation on its way to the disk: intervals as they close, and samples over the limit with
+//! the time of day.
+
+use std::cmp::Reverse;
+
+use event::Duration;
+use host::clock::Clock;
+use measure::cyclic::{Reader, Reading};
+use measure::histogram::{Histogram, Portion};
+use measure::journal::{
+    Begin, Excursion, Interval, Journal, Line, LoadState, Plain, ThreadPortion,
+};
+use report::{Ended, RunPart};
+
+/// Of each interval, so many samples over the limit are kept: the longest.
+const EXCURSIONS_MAX: usize = 100;
+/// And so many of a run, for its certificate.
+const LISTED_MAX: usize = 1_000;
+
+/// Samples over the limit, as they come.
+#[derive(Debug, Default)]
+pub(super) struct Excursions {
+    /// The next one of each thread.
+    next: Vec<u64>,
+    kept: Vec<Excursion>,
+    left_out: u64,
+}
+
+impl Excursions {
+    /// Takes what is new.
+    pub(super) fn look(&mut self, reader: &Reader, threads: usize) {
+        self.next.resize(threads, 0);
+        let to_wall_ns = Clock::Realtime.now_ns() - Clock::Monotonic.now_ns();
+        for (thread, next) in self.next.iter_mut().enumerate() {
+            for sample in reader.newest(thread, *next) {
+                self.left_out += sample.number - *next;
+                *next = sample.number + 1;
+                self.kept.push(Excursion {
+                    thread,
+                    at_wall_ns: sample.at_ns + to_wall_ns,
+                    latency_ns: sample.latency.as_ns(),
+                });
+            }
+        }
+        if self.kept.len() > 2 * EXCURSIONS_MAX {
+            self.left_out += cut(&mut self.kept, EXCURSIONS_MAX);
+        }
+    }
+
+    /// Those since the last time, and how many more there were.
+    pub(super) fn take(&mut self) -> (Vec<Excursion>, u64) {
+        let left_out = cut(&mut self.kept, EXCURSIONS_MAX);
+        let left_out = left_out + std::mem::take(&mut self.left_out);
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.sort_by_key(|one| one.at_wall_ns);
+        (kept, left_out)
+    }
+}
+
+/// Leaves the longest; gives how many went.
+fn cut(kept: &mut Vec<Excursion>, max: usize) -> u64 {
+    kept.sort_by_key(|one| Reverse(one.latency_ns));
+    let cut = kept.len().saturating_sub(max);
+    kept.truncate(max);
+    cut as u64
+}
+
+/// What each thread gained since `before`.
+pub(super) fn portions(before: &[Reading], now: &[Reading]) -> Vec<ThreadPortion> {
+    let one = |(place, now): (usize, &Reading)| {
+        let before = before.get(place);
+        let latency: Option<&Histogram> = before.map(|one| &one.latency);
+        ThreadPortion {
+            latency: Portion::between(latency, &now.latency),
+            missed: now.missed - before.map_or(0, |one| one.missed),
+            lost_cpu: now.lost_cpu,
+        }
+    };
+    now.iter().enumerate().map(one).collect()
+}
+
+/// The intervals of this run.
+pub(super) struct Intervals<'a> {
+    journal: &'a Journal,
+    /// From one close to the next.
+    length: Duration,
+    /// How long was measured at the last close, and what there was then.
+    closed_at: Duration,
+    closed: Vec<Reading>,
+    /// The first instant of the run, and the last close, in nanoseconds since 1970; none before it
+    /// begins.
+    wall_ns: Option<(i64, i64)>,
+    pub(super) excursions: Excursions,
+    listed: Vec<Excursion>,
+    left_out: u64,
+    boot: String,
+    loads: Vec<LoadState>,
+    /// Whether somebody was told that the disk takes nothing.
+    has_complained: bool,
+}
+
+impl<'a> Intervals<'a> {
+    /// Of a run that is about to begin.
+    pub(super) fn new(journal: &'a Journal, length: Duration) -> Intervals<'a> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        Intervals {
+            journal,
+            length,
+            closed_at: Duration::ZERO,
+            closed: Vec::new(),
+            wall_ns: None,
+            excursions: Excursions::default(),
+            listed: Vec::new(),
+            left_out: 0,
+            boot: boot.unwrap_or_default().trim().to_owned(),
+            loads: Vec::new(),
+            has_complained: false,
+        }
+    }
+
+    /// Its threads begin now. Gives what is to be told.
+    pub(super) fn begin(&mut self) -> Option<String> {
+        let at_wall_ns = Clock::Realtime.now_ns();
+        self.wall_ns = Some((at_wall_ns, at_wall_ns));
+        let boot = self.boot.clone();
+        self.write(&Line::Begin(Begin { at_wall_ns, boot }))
+    }
+
+    /// Whether an interval has its length, when so much was measured.
+    pub(super) fn is_due(&self, now: Duration) -> bool {
+        now - self.closed_at >= self.length
+    }
+
+    /// Closes an interval. Gives what is to be told: that it is not on the disk. It is part of the
+    /// next one then.
+    pub(super) fn close(
+        &mut self,
+        now: Duration,
+        readings: Vec<Reading>,
+        loads: Vec<LoadState>,
+    ) -> Option<String> {
+        let (begun_wall_ns, from_wall_ns) = self.wall_ns?;
+        let (excursions, left_out) = self.excursions.take();
+        self.listed.extend(excursions.iter().copied());
+        self.left_out += left_out + cut(&mut self.listed, LISTED_MAX);
+        self.loads.clone_from(&loads);
+        let until_wall_ns = Clock::Realtime.now_ns();
+        let line = Line::Interval(Interval {
+            from_wall_ns,
+            until_wall_ns,
+            elapsed_ns: (now - self.closed_at).as_ns().max(0),
+            threads: portions(&self.closed, &readings),
+            excursions,
+            excursions_left_out: left_out,
+            loads,
+        });
+        let complaint = self.write(&line);
+        if complaint.is_none() && !self.has_complained {
+            (self.closed_at, self.closed) = (now, readings);
+            self.wall_ns = Some((begun_wall_ns, until_wall_ns));
+        }
+        complaint
+    }
+
+    /// What was measured before anything is explained.
+    pub(super) fn plain(&mut self, elapsed: Duration, readings: &[Reading]) -> Option<String> {
+        let (excursions, left_out) = self.excursions.take();
+        self.listed.extend(excursions.iter().copied());
+        self.left_out += left_out;
+        // The threads that come count from zero.
+        self.excursions = Excursions::default();
+        self.write(&Line::Plain(Plain {
+            elapsed_ns: elapsed.as_ns(),
+            threads: portions(&[], readings),
+            excursions,
+            excursions_left_out: left_out,
+        }))
+    }
+
+    /// The run is over.
+    pub(super) fn end(&mut self, complete: bool) -> Option<String> {
+        self.write(&Line::End { complete })
+    }
+
+    /// Writes a line; gives what is to be told, once.
+    fn write(&mut self, line: &Line) -> Option<String> {
+        let error = match self.journal.append(line) {
+            Ok(()) => {
+                self.has_complained = false;
+                return None;
+            }
+            Err(error) => error,
+        };
+        let was_told = std::mem::replace(&mut self.has_complained, true);
+        (!was_told).then(|| format!("what is measured is not kept, were we killed: {error:#}"))
+    }
+
+    /// The run as a part of its evaluation.
+    /// Nothing of one that never began.
+    pub(super) fn part(
+        &self,
+        readings: &[Reading],
+        elapsed: Duration,
+        complete: bool,
+    ) -> Option<RunPart> {
+        let longest = readings.iter().filter_map(|one| one.latency.extremes);
+        Some(RunPart {
+            wall_ns: self.wall_ns?,
+            elapsed,
+            samples: readings.iter().map(|one| one.latency.samples).sum(),
+            longest: longest.map(|extremes| extremes.max).max(),
+            boot: self.boot.clone(),
+            ended: match complete {
+                true => Ended::Complete,
+                false => Ended::Interrupted,
+            },
+            loads: self.loads.clone(),
+            excursions: self.listed.clone(),
+            excursions_left_out: self.left_out,
+        })
+    }
+
+    /// The start of the machine that it sees.
+    pub(super) fn boot(&self) -> &str {
+        &self.boot
+    }
+}

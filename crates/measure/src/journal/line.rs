@@ -1,0 +1,118 @@
+//! The lines of a measurement's file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Portion;
+
+/// Its form.
+pub const SCHEMA: &str = "rtscope.eval.intervals";
+/// And the version of that.
+pub const VERSION: u32 = 1;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum Line {
+    /// The first: what was asked, and of which machine.
+    Head(Head),
+    /// A run begins, or goes on.
+    Begin(Begin),
+    /// What was measured before anything was explained.
+    Plain(Plain),
+    /// An interval closed.
+    Interval(Interval),
+    /// The run ended by itself.
+    End {
+        /// Whether it measured for as long as was asked.
+        complete: bool,
+    },
+}
+
+/// What a run that goes on must have in common with those before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`VERSION`].
+    pub version: u32,
+    /// The words of its command line that say what is measured.
+    pub command: Vec<String>,
+    /// Machine, kernel, program and budget by their names.
+    pub same: BTreeMap<String, String>,
+}
+
+/// When and where a run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begin {
+    /// In nanoseconds since 1970.
+    pub at_wall_ns: i64,
+    /// The start of the machine (`/proc/sys/kernel/random/boot_id`).
+    pub boot: String,
+}
+
+/// What was measured before anything was explained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plain {
+    /// For how long.
+    pub elapsed_ns: i64,
+    /// By each thread.
+    pub threads: Vec<ThreadPortion>,
+    /// Samples over the limit.
+    pub excursions: Vec<Excursion>,
+    /// How many more there were.
+    pub excursions_left_out: u64,
+}
+
+/// What an interval brought.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// When it began, in nanoseconds since 1970.
+    pub from_wall_ns: i64,
+    /// When it ended.
+    pub until_wall_ns: i64,
+    /// For how long it was measured.
+    pub elapsed_ns: i64,
+    /// By each thread.
+    pub threads: Vec<ThreadPortion>,
+    /// Samples over the limit: the longest of the interval.
+    pub excursions: Vec<Excursion>,
+    /// How many more there were.
+    pub excursions_left_out: u64,
+    /// The loads of this run until then.
+    pub loads: Vec<LoadState>,
+}
+
+/// What a thread gained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadPortion {
+    /// Its samples.
+    pub latency: Portion,
+    /// Instants that had passed before it could sleep towards them.
+    pub missed: u64,
+    /// Whether its CPU was taken from it by then.
+    pub lost_cpu: bool,
+}
+
+/// A sample over the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excursion {
+    /// The thread's place in the plan.
+    pub thread: usize,
+    /// When the thread ran at last, in nanoseconds since 1970.
+    pub at_wall_ns: i64,
+    /// How late that was.
+    pub latency_ns: i64,
+}
+
+/// What a load was until then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadState {
+    /// Which one.
+    pub name: String,
+    /// As [`crate::load::State::name`] has it.
+    pub state: String,
+    /// Why it was none.
+    pub why: Option<String>,
+}

@@ -1,0 +1,373 @@
+//! An evaluation that several runs made: when each measured, what was between them, and when
+//! samples were over the limit.
+
+use event::Duration;
+use measure::journal::{Excursion, LoadState};
+use serde_json::{Value, json};
+
+use super::units::us;
+use crate::reports::Calendar;
+
+/// So many samples over the limit are listed; the others are counted.
+pub const EXCURSIONS_MAX: usize = 1_000;
+/// On the page, so many.
+const SHOWN: usize = 20;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// When all was measured.
+    Complete,
+    /// By whoever told it to.
+    Interrupted,
+    /// It was killed.
+    Killed,
+    /// With the machine, which started anew.
+    Rebooted,
+}
+
+impl Ended {
+    fn name(self) -> &'static str {
+        match self {
+            Ended::Complete => "complete",
+            Ended::Interrupted => "interrupted",
+            Ended::Killed => "killed",
+            Ended::Rebooted => "rebooted",
+        }
+    }
+}
+
+/// What one run measured.
+#[derive(Clone, Debug)]
+pub struct RunPart {
+    /// Its first instant and its last, in nanoseconds since 1970.
+    pub wall_ns: (i64, i64),
+    /// For how long it measured.
+    pub elapsed: Duration,
+    /// All its samples.
+    pub samples: u64,
+    /// The longest of them.
+    pub longest: Option<Duration>,
+    /// The start of the machine that it saw.
+    pub boot: String,
+    /// How it ended.
+    pub ended: Ended,
+    /// Its loads, when it ended.
+    pub loads: Vec<LoadState>,
+    /// Its samples over the limit, as far as they were kept.
+    pub excursions: Vec<Excursion>,
+    /// How many more there were.
+    pub excursions_left_out: u64,
+}
+
+/// All runs of an evaluation, in their order, and the gaps between them.
+#[derive(Clone, Debug, Default)]
+pub struct Parts<'a> {
+    /// The runs; none where intervals are not kept.
+    pub runs: &'a [RunPart],
+    /// For how long in all nothing may be measured in between.
+    pub gap_allowed: Duration,
+    /// From where on a sample is one of [`RunPart::excursions`].
+    pub over: Option<Duration>,
+}
+
+impl Parts<'_> {
+    /// For how long nobody measured between two runs.
+    fn gaps(&self) -> impl Iterator<Item = (&RunPart, &RunPart, Duration)> {
+        self.runs.windows(2).filter_map(|pair| {
+            let [before, after] = pair else { return None };
+            // A clock that was set back meanwhile makes no gap shorter than none.
+            let gap_ns = (after.wall_ns.0 - before.wall_ns.1).max(0);
+            Some((before, after, Duration::from_ns(gap_ns)))
+        })
+    }
+
+    fn gap(&self) -> Duration {
+        Duration::from_ns(self.gaps().map(|(_, _, gap)| gap.as_ns()).sum())
+    }
+
+    /// Whether the runs are one: no more than was allowed lies between them, and all had their
+    /// loads.
+    pub(super) fn are_one(&self) -> bool {
+        let ran = |part: &RunPart| part.loads.iter().all(|load| load.state == "ran");
+        let (_, earlier) = self
+            .runs
+            .split_last()
+            .map_or((None, self.runs), |(last, rest)| (Some(last), rest));
+        self.gap() <= self.gap_allowed && earlier.iter().all(ran)
+    }
+
+    /// The keys of an evaluation's object.
+    pub(super) fn json(&self, cpu: &dyn Fn(usize) -> Option<u32>) -> [(&'static str, Value); 4] {
+        let parts: Vec<Value> = self.runs.iter().map(part_json).collect();
+        let gaps = self.gaps().map(|(before, after, gap)| {
+            json!({
+                "from_wall_ns": before.wall_ns.1,
+                "until_wall_ns": after.wall_ns.0,
+                "duration_ns": gap.as_ns(),
+                "why": before.ended.name(),
+            })
+        });
+        let gaps: Vec<Value> = gaps.collect();
+        let allowed_ns = (self.runs.len() > 1).then(|| self.gap_allowed.as_ns());
+        [
+            ("parts", parts.into()),
+            ("gaps", gaps.into()),
+            ("gap_allowed_ns", allowed_ns.into()),
+            ("excursions", self.excursions(cpu)),
+        ]
+    }
+
+    fn excursions(&self, cpu: &dyn Fn(usize) -> Option<u32>) -> Value {
+        let Some(over) = self.over else {
+            return Value::Null;
+        };
+        let mut all: Vec<(usize, &Excursion)> = Vec::new();
+        for (number, part) in self.runs.iter().enumerate() {
+            all.extend(part.excursions.iter().map(|one| (number, one)));
+        }
+        all.sort_by_key(|(_, one)| (std::cmp::Reverse(one.latency_ns), one.at_wall_ns));
+        let cut = all.len().saturating_sub(EXCURSIONS_MAX) as u64;
+        let left_out: u64 = self.runs.iter().map(|part| part.excursions_left_out).sum();
+        all.truncate(EXCURSIONS_MAX);
+        let listed = all.iter().map(|(part, one)| {
+            json!({
+                "part": part,
+                "cpu": cpu(one.thread),
+                "at_wall_ns": one.at_wall_ns,
+                "latency_ns": one.latency_ns,
+            })
+        });
+        json!({
+            "over_ns": over.as_ns(),
+            "listed": listed.collect::<Vec<_>>(),
+            "left_out": left_out + cut,
+        })
+    }
+}
+
+fn part_json(part: &RunPart) -> Value {
+    json!({
+        "from_wall_ns": part.wall_ns.0,
+        "until_wall_ns": part.wall_ns.1,
+        "elapsed_ns": part.elapsed.as_ns(),
+        "samples": part.samples,
+        "max_ns": part.longest.map(Duration::as_ns),
+        "boot": part.boot,
+        "ended": part.ended.name(),
+        "loads": part.loads,
+    })
+}
+
+fn list<'a>(evaluation: &'a Value, key: &str) -> &'a [Value] {
+    evaluation[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn time(wall_ns: &Value) -> String {
+    let calendar = Calendar {
+        utc: true,
+        dated: true,
+    };
+    let text = calendar.time(wall_ns.as_i64().unwrap_or_default());
+    // Of a run of days nobody needs nanoseconds.
+    text.split_once('.')
+        .map_or(text.clone(), |(seconds, _)| seconds.to_owned())
+}
+
+fn duration(ns: &Value) -> Duration {
+    Duration::from_ns(ns.as_i64().unwrap_or_default())
+}
+
+/// Which parts there are and what was between them; nothing of a run that was one.
+pub(super) fn sentences(evaluation: &Value) -> Vec<String> {
+    let parts = list(evaluation, "parts");
+    if parts.len() < 2 {
+        return Vec::new();
+    }
+    let part = |(number, part): (usize, &Value)| {
+        let (from, until) = (time(&part["from_wall_ns"]), time(&part["until_wall_ns"]));
+        let (elapsed, samples) = (duration(&part["elapsed_ns"]), &part["samples"]);
+        format!(
+            "part {}: {from} to {until} UTC, {elapsed} measured, {samples} samples",
+            number + 1
+        )
+    };
+    let gap = |gap: &Value| {
+        let (from, until) = (time(&gap["from_wall_ns"]), time(&gap["until_wall_ns"]));
+        let why = match gap["why"].as_str() {
+            Some("rebooted") => "the machine started anew",
+            Some("interrupted") => "it was interrupted",
+            _ => "it was killed",
+        };
+        format!(
+            "not measured: {from} to {until} UTC, {}: {why}; nobody knows what happened then",
+            duration(&gap["duration_ns"])
+        )
+    };
+    let parts = parts.iter().enumerate().map(part);
+    parts
+        .chain(list(evaluation, "gaps").iter().map(gap))
+        .collect()
+}
+
+/// Why the parts are not one, a line each.
+pub(super) fn complaints(evaluation: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    let gaps = list(evaluation, "gaps")
+        .iter()
+        .map(|gap| duration(&gap["duration_ns"]).as_ns());
+    let gap = Duration::from_ns(gaps.sum());
+    let allowed = duration(&evaluation["gap_allowed_ns"]);
+    if gap > allowed {
+        lines.push(format!(
+            "nobody measured for {gap} in between, and {allowed} was allowed: --allow-gap"
+        ));
+    }
+    let parts = list(evaluation, "parts");
+    let earlier = &parts[..parts.len().saturating_sub(1)];
+    for (number, part) in (1..).zip(earlier) {
+        for load in list(part, "loads")
+            .iter()
+            .filter(|load| load["state"] != "ran")
+        {
+            let word = |key: &str| load[key].as_str().unwrap_or_default();
+            let (name, why) = (word("name"), word("why"));
+            lines.push(format!("part {number}: the load {name} did not run: {why}"));
+        }
+    }
+    lines
+}
+
+/// When the longest samples over the limit were, a line each.
+pub(super) fn moments(evaluation: &Value) -> Vec<String> {
+    let excursions = &evaluation["excursions"];
+    let listed = list(excursions, "listed");
+    let line = |one: &Value| {
+        let cpu = one["cpu"].as_u64();
+        let cpu = cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+        let latency = us(&one["latency_ns"]);
+        format!("{} UTC: {latency} us on {cpu}", time(&one["at_wall_ns"]))
+    };
+    let mut lines: Vec<String> = listed.iter().take(SHOWN).map(line).collect();
+    let hidden = listed.len().saturating_sub(SHOWN) as u64;
+    let more = hidden + excursions["left_out"].as_u64().unwrap_or(0);
+    if more > 0 {
+        lines.push(format!("and {more} more, in intervals.ndjson"));
+    }
+    lines
+}
+
+/// Both on the page.
+pub(super) fn html(evaluation: &Value) -> String {
+    let table = |title: &str, lines: &[String]| match lines {
+        [] => String::new(),
+        lines => {
+            let rows = lines
+                .iter()
+                .map(|line| format!("<li>{}</li>\n", super::escape::escaped(line)));
+            format!(
+                "<h2>{title}</h2>\n<ul>\n{}</ul>\n",
+                rows.collect::<String>()
+            )
+        }
+    };
+    table("When it was measured", &sentences(evaluation))
+        + &table("When samples were over the limit", &moments(evaluation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn run(from_s: i64, until_s: i64, ended: Ended, load: &str) -> RunPart {
+        let excursion = |at_s: i64| Excursion {
+            thread: 1,
+            at_wall_ns: at_s * SECOND,
+            latency_ns: at_s * 1_000,
+        };
+        RunPart {
+            wall_ns: (from_s * SECOND, until_s * SECOND),
+            elapsed: Duration::from_ms((until_s - from_s) * 1_000),
+            samples: 7,
+            longest: Some(Duration::from_us(until_s)),
+            boot: "b".to_owned(),
+            ended,
+            loads: vec![LoadState {
+                name: "hackbench".to_owned(),
+                state: load.to_owned(),
+                why: (load != "ran").then(|| "why".to_owned()),
+            }],
+            excursions: vec![excursion(from_s), excursion(until_s)],
+            excursions_left_out: 2,
+        }
+    }
+
+    fn object(runs: &[RunPart], gap_allowed_s: i64) -> (bool, Value) {
+        let parts = Parts {
+            runs,
+            gap_allowed: Duration::from_ms(gap_allowed_s * 1_000),
+            over: Some(Duration::from_us(1)),
+        };
+        let cpu = |place: usize| (place == 1).then_some(3);
+        let json = parts.json(&cpu).into_iter();
+        let json = json.map(|(key, value)| (key.to_owned(), value));
+        (parts.are_one(), Value::Object(json.collect()))
+    }
+
+    #[test]
+    fn parts_are_one_where_the_gap_is_allowed_and_each_had_its_loads() {
+        let check = |runs: &[RunPart], allowed_s: i64, expect: bool| {
+            let (found, object) = object(runs, allowed_s);
+            assert_eq!(found, expect, "{object}");
+            assert_eq!(complaints(&object).is_empty(), expect, "{object}");
+        };
+        let killed = run(10, 20, Ended::Killed, "ran");
+        let last = run(50, 60, Ended::Complete, "ran");
+        check(std::slice::from_ref(&last), 0, true);
+        check(&[killed.clone(), last.clone()], 0, false);
+        check(&[killed.clone(), last.clone()], 29, false);
+        check(&[killed.clone(), last.clone()], 30, true);
+        let both = [
+            killed.clone(),
+            run(30, 40, Ended::Rebooted, "ran"),
+            last.clone(),
+        ];
+        check(&both, 19, false);
+        check(&both, 20, true);
+        check(
+            &[run(10, 20, Ended::Killed, "idle"), last.clone()],
+            30,
+            false,
+        );
+        // The clock was set back: no gap is known, and none is below zero.
+        check(&[run(70, 90, Ended::Killed, "ran"), last.clone()], 0, true);
+        check(&[], 0, true);
+    }
+
+    #[test]
+    fn a_gap_is_said_with_its_bounds_and_why_and_excursions_with_their_moment() {
+        let runs = [
+            run(10, 20, Ended::Rebooted, "ran"),
+            run(50, 60, Ended::Complete, "ran"),
+        ];
+        let (_, object) = object(&runs, 0);
+        let gap = &object["gaps"][0];
+        assert_eq!(
+            (&gap["why"], &gap["duration_ns"]),
+            (&"rebooted".into(), &(30 * SECOND).into())
+        );
+        let said = sentences(&object).join("\n");
+        let expect = "not measured: 1970-01-01 00:00:20 to 1970-01-01 00:00:50 UTC, 30.000 s: the \
+                      machine started anew";
+        assert!(said.contains(expect), "{said}");
+        let moments = moments(&object);
+        assert_eq!(moments[0], "1970-01-01 00:01:00 UTC: 60.0 us on CPU 3");
+        assert_eq!(
+            moments.last().map(String::as_str),
+            Some("and 4 more, in intervals.ndjson")
+        );
+        assert!(html(&object).contains("<h2>When it was measured</h2>"));
+    }
+}
