@@ -20,6 +20,8 @@ const VERBS: &[&str] = &[
     "measure hw",
     "measure preempt",
     "measure deadline",
+    "measure queuelat",
+    "measure ssdd",
     "measure eval",
     "measure loop",
     "monitor",

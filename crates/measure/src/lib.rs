@@ -7,6 +7,8 @@
 //! [`preempt`] asks whether the urgent one runs at once: when it is woken, when it waits for a
 //! lock, when a message comes.
 //! [`journal`] keeps a measurement of days on disk while it goes on.
+//! [`queue`] asks how long a packet waits for its reader, [`steps`] whether single steps of traced
+//! processes come back.
 //! [`load`] keeps the machine busy meanwhile, [`tail`] says what a run of some length can show.
 //! What makes a thread a real-time task, and what it sleeps on, is in the crate `host`.
 //!
@@ -25,5 +27,7 @@ pub mod load;
 pub mod looping;
 mod nudge;
 pub mod preempt;
+pub mod queue;
+pub mod steps;
 pub mod tail;
 mod worker;

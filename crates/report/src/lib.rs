@@ -18,7 +18,9 @@ mod junit;
 mod loop_picture;
 mod looping;
 mod preempt;
+mod queue;
 mod reports;
+mod steps;
 mod trace_facts;
 mod xml;
 
@@ -47,8 +49,10 @@ pub use looping::{
     LoopFacts, LossFreeRate, loop_file, loop_json, loop_plot, loop_text, rates_json, rates_text,
 };
 pub use preempt::{Preempt, preempt_json, preempt_text};
+pub use queue::{Queue, queue_json, queue_text};
 pub use reports::{
     Calendar, Date, Drawing, Grid, LAMI_VERSION, LamiResults, Picture, ReportHtml, ReportJson,
     ReportText, lami_error, lami_grids, lami_metadata, picture,
 };
+pub use steps::{Steps, steps_json, steps_text};
 pub use trace_facts::{ClassCount, Losses, TraceFacts, trace_facts_json, trace_facts_text};

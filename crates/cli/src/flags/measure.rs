@@ -26,6 +26,10 @@ pub enum MeasureWhat {
     Preempt(super::Preempt),
     /// Whether tasks with deadlines keep them (cyclicdeadline)
     Deadline(super::Deadline),
+    /// How long a packet waits for its reader (queuelat)
+    Queuelat(super::Queuelat),
+    /// Whether each single step of a traced process comes back (ssdd)
+    Ssdd(super::Ssdd),
     /// Latencies and gaps under load, as one report: pass or fail (rteval)
     Eval(Box<super::Eval>),
 }

@@ -16,6 +16,7 @@ mod looping;
 mod measure;
 mod mistakes;
 mod monitor;
+mod peers;
 mod preempt;
 mod read;
 mod receive;
@@ -52,6 +53,7 @@ pub use monitor::{
     Monitor, MonitorExport, MonitorFormat, MonitorPart, MonitorPush, MonitorReport, MonitorWhat,
     ScopeName,
 };
+pub use peers::{Queuelat, Ssdd};
 pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, TraceUntil, Window};
 pub use receive::{Receive, RecordTo};

@@ -13,7 +13,9 @@ mod looping;
 mod max_rate;
 mod phases;
 mod preempting;
+mod queuelat;
 mod session;
+mod ssdd;
 mod workload;
 mod worst;
 
@@ -37,6 +39,8 @@ pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {
         MeasureWhat::Loop(typed) => looping::run(typed),
         MeasureWhat::Eval(typed) => eval::run(typed),
         MeasureWhat::Deadline(typed) => deadline::run(typed),
+        MeasureWhat::Queuelat(typed) => queuelat::run(typed),
+        MeasureWhat::Ssdd(typed) => ssdd::run(typed),
         MeasureWhat::Preempt(typed) => preempting::run(typed),
     }
 }

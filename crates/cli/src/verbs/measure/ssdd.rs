@@ -1,0 +1,77 @@
+//! `rtscope measure ssdd`: does each single step of a traced process come back?
+
+use std::time::Instant;
+
+use capture::capabilities;
+use event::{Duration, Result};
+use measure::steps::{Plan, Run};
+use report::{Steps, steps_json, steps_text};
+
+use super::cyclic::warnings;
+use crate::exit::{Outcome, print};
+use crate::flags;
+use crate::live::Live;
+use crate::options::positive_duration;
+use crate::signals::{self, Request};
+
+/// The histograms: a microsecond each, up to ten milliseconds.
+const BUCKET: Duration = Duration::from_us(1);
+const BUCKETS: usize = 10_000;
+/// How often we look whether it is over.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Runs the verb.
+pub(super) fn run(typed: &flags::Ssdd) -> Result<Outcome> {
+    let capabilities = capabilities::gather();
+    let optional =
+        |flag: &str, text: Option<&str>| text.map(|text| positive_duration(flag, text)).transpose();
+    let run_for = optional("--for", typed.run_for.as_deref())?;
+    let over = optional("--over", typed.over.as_deref())?;
+    signals::take_over()?;
+    let run = Run::start(&Plan {
+        forks: typed.forks as usize,
+        steps: run_for.map_or(typed.iters, |_| u64::MAX),
+        bucket: BUCKET,
+        buckets: BUCKETS,
+    })?;
+    let (begin, live) = (Instant::now(), Live::new(!typed.json));
+    let elapsed = || Duration::from_ns(begin.elapsed().as_nanos() as i64);
+    let is_late = || run_for.is_some_and(|limit| elapsed() >= limit);
+    while signals::request() == Request::GoOn && !is_late() && !run.is_over() {
+        live.line(&format!("{} steps", run.steps()));
+        let left = run_for.map_or(LOOK_INTERVAL, |limit| {
+            let left_ns = (limit.as_ns() - elapsed().as_ns()).max(0);
+            std::time::Duration::from_nanos(left_ns.cast_unsigned())
+        });
+        std::thread::sleep(left.min(LOOK_INTERVAL));
+    }
+    live.clear();
+    let complete = run.is_over() || is_late();
+    let elapsed = elapsed();
+    let readings = run.finish();
+    if signals::request() == Request::Discard {
+        eprintln!("discarded");
+        return Ok(Outcome::Fine);
+    }
+    let warnings = warnings(&capabilities);
+    let found = Steps {
+        readings: &readings,
+        elapsed,
+        complete,
+        over,
+        kernel: (
+            &capabilities.machine.kernel_release,
+            capabilities.scheduler.preemption.name(),
+        ),
+        warnings: &warnings,
+    };
+    print(&match typed.json {
+        true => format!("{}\n", steps_json(&found)),
+        false => steps_text(&found),
+    })?;
+    Ok(match found.exceeded() {
+        true => Outcome::Exceeded,
+        false if complete => Outcome::Fine,
+        false => Outcome::Inconclusive,
+    })
+}
