@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use capture::capabilities;
-use event::{Duration, Result};
-use measure::steps::{Plan, Run};
+use event::{Duration, Error, ErrorKind, Result};
+use measure::steps::{Plan, Reading, Run};
 use report::{Steps, steps_json, steps_text};
 
 use super::cyclic::warnings;
@@ -53,6 +53,7 @@ pub(super) fn run(typed: &flags::Ssdd) -> Result<Outcome> {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
+    has_begun(&readings)?;
     let warnings = warnings(&capabilities);
     let found = Steps {
         readings: &readings,
@@ -74,4 +75,45 @@ pub(super) fn run(typed: &flags::Ssdd) -> Result<Outcome> {
         false if complete => Outcome::Fine,
         false => Outcome::Inconclusive,
     })
+}
+
+/// Where no process could be stepped through at all, nothing was tried.
+fn has_begun(readings: &[Reading]) -> Result<()> {
+    let refused = |one: &Reading| match &one.wrong {
+        Some((0, why)) => Some(why.clone()),
+        _ => None,
+    };
+    let why: Option<Vec<String>> = readings.iter().map(refused).collect();
+    let Some(why) = why.and_then(|all| all.into_iter().next()) else {
+        return Ok(());
+    };
+    let what = "no process can be stepped through here";
+    let fix =
+        "allow ptrace: sysctl kernel.yama.ptrace_scope (3 forbids it), the container's seccomp";
+    Err(Error::new(ErrorKind::Unsupported, what).found(why).fix(fix))
+}
+
+#[cfg(test)]
+mod tests {
+    use measure::histogram::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_judged_where_no_step_could_be_tried() {
+        let reading = |wrong: Option<u64>| Reading {
+            pid: 1,
+            latency: Histogram::empty(BUCKET, 1),
+            wrong: wrong.map(|step| (step, "why".to_owned())),
+        };
+        let check = |wrong: &[Option<u64>], expect: bool| {
+            let readings: Vec<Reading> = wrong.iter().copied().map(reading).collect();
+            assert_eq!(has_begun(&readings).is_ok(), expect, "{wrong:?}");
+        };
+        check(&[Some(0), Some(0)], false);
+        // One of them came so far: what is wrong with the others is a finding.
+        check(&[Some(0), None], true);
+        check(&[Some(3)], true);
+        check(&[None], true);
+    }
 }
