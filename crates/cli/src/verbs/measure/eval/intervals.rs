@@ -2,6 +2,10 @@
 //! the time of day.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 
 use event::Duration;
 use host::clock::Clock;
@@ -79,9 +83,29 @@ pub(super) fn portions(before: &[Reading], now: &[Reading]) -> Vec<ThreadPortion
     now.iter().enumerate().map(one).collect()
 }
 
+/// Writes lines as they come. What the disk does not take waits for the next.
+fn write_all(journal: &Journal, lines: &Receiver<Line>) {
+    let mut waiting = VecDeque::new();
+    let mut has_complained = false;
+    while let Ok(line) = lines.recv() {
+        waiting.push_back(line);
+        while let Some(first) = waiting.front() {
+            if let Err(error) = journal.append(first) {
+                if !std::mem::replace(&mut has_complained, true) {
+                    eprintln!("what is measured is not kept, were we killed: {error:#}");
+                }
+                break;
+            }
+            has_complained = false;
+            waiting.pop_front();
+        }
+    }
+}
+
 /// The intervals of this run.
-pub(super) struct Intervals<'a> {
-    journal: &'a Journal,
+pub(super) struct Intervals {
+    /// Where lines go, and who writes them.
+    writer: Option<(Sender<Line>, JoinHandle<()>)>,
     /// From one close to the next.
     length: Duration,
     /// How long was measured at the last close, and what there was then.
@@ -95,16 +119,17 @@ pub(super) struct Intervals<'a> {
     left_out: u64,
     boot: String,
     loads: Vec<LoadState>,
-    /// Whether somebody was told that the disk takes nothing.
-    has_complained: bool,
 }
 
-impl<'a> Intervals<'a> {
+impl Intervals {
     /// Of a run that is about to begin.
-    pub(super) fn new(journal: &'a Journal, length: Duration) -> Intervals<'a> {
+    pub(super) fn new(journal: &Arc<Journal>, length: Duration) -> Intervals {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        let (lines, written) = channel();
+        let journal = journal.clone();
+        let writer = std::thread::spawn(move || write_all(&journal, &written));
         Intervals {
-            journal,
+            writer: Some((lines, writer)),
             length,
             closed_at: Duration::ZERO,
             closed: Vec::new(),
@@ -114,16 +139,15 @@ impl<'a> Intervals<'a> {
             left_out: 0,
             boot: boot.unwrap_or_default().trim().to_owned(),
             loads: Vec::new(),
-            has_complained: false,
         }
     }
 
-    /// Its threads begin now. Gives what is to be told.
-    pub(super) fn begin(&mut self) -> Option<String> {
+    /// Its threads begin now.
+    pub(super) fn begin(&mut self) {
         let at_wall_ns = Clock::Realtime.now_ns();
         self.wall_ns = Some((at_wall_ns, at_wall_ns));
         let boot = self.boot.clone();
-        self.write(&Line::Begin(Begin { at_wall_ns, boot }))
+        self.write(Line::Begin(Begin { at_wall_ns, boot }));
     }
 
     /// Whether an interval has its length, when so much was measured.
@@ -131,15 +155,11 @@ impl<'a> Intervals<'a> {
         now - self.closed_at >= self.length
     }
 
-    /// Closes an interval. Gives what is to be told: that it is not on the disk. It is part of the
-    /// next one then.
-    pub(super) fn close(
-        &mut self,
-        now: Duration,
-        readings: Vec<Reading>,
-        loads: Vec<LoadState>,
-    ) -> Option<String> {
-        let (begun_wall_ns, from_wall_ns) = self.wall_ns?;
+    /// Closes an interval.
+    pub(super) fn close(&mut self, now: Duration, readings: Vec<Reading>, loads: Vec<LoadState>) {
+        let Some((begun_wall_ns, from_wall_ns)) = self.wall_ns else {
+            return;
+        };
         let (excursions, left_out) = self.excursions.take();
         self.listed.extend(excursions.iter().copied());
         self.left_out += left_out + cut(&mut self.listed, LISTED_MAX);
@@ -154,45 +174,41 @@ impl<'a> Intervals<'a> {
             excursions_left_out: left_out,
             loads,
         });
-        let complaint = self.write(&line);
-        if complaint.is_none() && !self.has_complained {
-            (self.closed_at, self.closed) = (now, readings);
-            self.wall_ns = Some((begun_wall_ns, until_wall_ns));
-        }
-        complaint
+        self.write(line);
+        (self.closed_at, self.closed) = (now, readings);
+        self.wall_ns = Some((begun_wall_ns, until_wall_ns));
     }
 
     /// What was measured before anything is explained.
-    pub(super) fn plain(&mut self, elapsed: Duration, readings: &[Reading]) -> Option<String> {
+    pub(super) fn plain(&mut self, elapsed: Duration, readings: &[Reading]) {
         let (excursions, left_out) = self.excursions.take();
         self.listed.extend(excursions.iter().copied());
         self.left_out += left_out;
         // The threads that come count from zero.
         self.excursions = Excursions::default();
-        self.write(&Line::Plain(Plain {
+        self.write(Line::Plain(Plain {
             elapsed_ns: elapsed.as_ns(),
             threads: portions(&[], readings),
             excursions,
             excursions_left_out: left_out,
-        }))
+        }));
     }
 
-    /// The run is over.
-    pub(super) fn end(&mut self, complete: bool) -> Option<String> {
-        self.write(&Line::End { complete })
+    /// The run is over: when this returns all of it is on the disk.
+    pub(super) fn end(&mut self, complete: bool) {
+        self.write(Line::End { complete });
+        if let Some((lines, writer)) = self.writer.take() {
+            drop(lines);
+            writer.join().ok();
+        }
     }
 
-    /// Writes a line; gives what is to be told, once.
-    fn write(&mut self, line: &Line) -> Option<String> {
-        let error = match self.journal.append(line) {
-            Ok(()) => {
-                self.has_complained = false;
-                return None;
-            }
-            Err(error) => error,
-        };
-        let was_told = std::mem::replace(&mut self.has_complained, true);
-        (!was_told).then(|| format!("what is measured is not kept, were we killed: {error:#}"))
+    /// Has a line written. Who looks at threads and loads does not wait for a disk.
+    fn write(&self, line: Line) {
+        if let Some((lines, _)) = &self.writer {
+            // The writer ends behind the last line.
+            lines.send(line).ok();
+        }
     }
 
     /// The run as a part of its evaluation.

@@ -5,6 +5,7 @@ mod folder;
 mod intervals;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -139,7 +140,7 @@ fn is_unfinished(record: &Record, folder: &Path) -> Result<()> {
 
 /// Where the intervals of this run go, and what the runs before it measured.
 struct Days {
-    journal: Journal,
+    journal: Arc<Journal>,
     earlier: Option<Record>,
     gap_allowed: Duration,
 }
@@ -149,7 +150,7 @@ impl Days {
         let allowed = typed.allow_gap.as_deref();
         let allowed = allowed.map(|text| positive_duration("--allow-gap", text));
         Ok(Days {
-            journal,
+            journal: Arc::new(journal),
             earlier,
             gap_allowed: allowed.transpose()?.unwrap_or_default(),
         })
@@ -234,7 +235,7 @@ fn evaluate(
         (done, series),
     )?;
     let complete = found.complete && plain.complete;
-    tell(intervals.end(complete));
+    intervals.end(complete);
     // What follows takes its time.
     let proofs = loads.finish();
     let search = search.filter(Search::has_looked);
@@ -347,7 +348,7 @@ fn plain(
     let found = session.finish();
     intervals.excursions.look(&reader, threads);
     if found.complete {
-        tell(intervals.plain(found.elapsed, &found.readings));
+        intervals.plain(found.elapsed, &found.readings);
     }
     Ok(Plain {
         readings: found.readings,
@@ -361,7 +362,7 @@ fn plain(
 struct Beside<'a, 'capabilities> {
     loads: &'a mut Loads,
     search: Option<&'a mut Search<'capabilities>>,
-    intervals: &'a mut Intervals<'capabilities>,
+    intervals: &'a mut Intervals,
 }
 
 /// The threads that sleep; late samples are kept in `hits` when that was asked.
@@ -404,7 +405,7 @@ fn cyclic(
         loads, intervals, ..
     } = beside;
     intervals.excursions.look(&reader, found.readings.len());
-    tell(intervals.close(found.elapsed, found.readings.clone(), loads.states()));
+    intervals.close(found.elapsed, found.readings.clone(), loads.states());
     Ok((found, series, late))
 }
 
@@ -457,7 +458,7 @@ fn sample(
     while !reader.has_begun() && !over.load(Ordering::Acquire) {
         std::thread::sleep(LOOK_INTERVAL);
     }
-    say(beside.intervals.begin());
+    beside.intervals.begin();
     let begin = Instant::now();
     let mut rested = std::time::Duration::ZERO;
     let mut next = options.stretch;
@@ -470,7 +471,7 @@ fn sample(
         let now = Duration::from_ns((begin.elapsed() - rested).as_nanos() as i64);
         if beside.intervals.is_due(now) {
             let loads = beside.loads.states();
-            say(beside.intervals.close(now, reader.read(), loads));
+            beside.intervals.close(now, reader.read(), loads);
         }
         if let Some(search) = &mut beside.search
             && rests.next_if(|at| now >= **at).is_some()
