@@ -168,4 +168,19 @@ static __always_inline void drop_open(const struct task_state *state, rts_u64 no
 		COUNT(dropped);
 }
 
+// A task that was a target when it was woken is none any more: nobody is told how this ends. One
+// that had its priority lent gave it back.
+static __always_inline void drop_unmeant(const struct task_state *state, rts_u64 now_ns)
+{
+	rts_s64 age_ns = now_ns - state->chain.origin_ns;
+
+	// Until it has a CPU is all that was asked for.
+	if (config.end_kind == RTS_END_SWITCH_IN && state->phase != PHASE_WOKEN &&
+	    state->phase != PHASE_STOPPED)
+		return;
+	if (state->was_target == WAS_TARGET && state->chain.count &&
+	    age_ns >= (rts_s64)config.threshold_ns)
+		COUNT(unmeant);
+}
+
 #endif

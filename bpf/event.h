@@ -19,7 +19,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 8
+#define RTS_ABI_VERSION 9
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -344,9 +344,13 @@ struct rts_counters {
 	rts_u64 lost;       // hits for which the ring had no room
 	rts_u64 stale;      // chains cut because they were too old or too long to hand on
 	rts_u64 repaired;   // frames reset because an exit was missed
-	rts_u64 untracked;  // wake-ups of tasks that have no storage
+	rts_u64 untracked;  // wake-ups of tasks that have no storage, and may be targets
 	rts_u64 storage_failures; // tasks that the kernel had no storage for when asked
 	rts_u64 dropped; // targets' activations over the threshold of which the end was not seen
+	rts_u64 unseen;  // activations of targets whose wake-up was not seen
+	rts_u64 unplaced; // those of which nothing says when they began
+	rts_u64 unmeant; // those of tasks that were targets no more at their end
+	rts_u64 renamed; // targets that are called otherwise now, and are none any more
 	rts_u64 buckets[RTS_BUCKETS_MAX];
 };
 

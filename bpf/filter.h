@@ -74,10 +74,9 @@ static __always_inline bool filter_named(struct meant *meant, struct task_struct
 	       group_has_member(meant, task);
 }
 
-static __always_inline bool filter_target(struct task_state *state, struct task_struct *task)
+static __always_inline bool filter_meant(struct meant *meant, struct task_struct *task)
 {
 	rts_s32 prio = task->prio;
-	struct meant *meant = &state->meant;
 
 	if (prio > config.prio_max)
 		return false;
@@ -86,6 +85,17 @@ static __always_inline bool filter_target(struct task_state *state, struct task_
 	if (config.target_kind == RTS_TARGET_REAL_TIME)
 		return prio < PRIO_FAIR_MIN && !meant->passes && !meant->ours;
 	return filter_named(meant, task);
+}
+
+static __always_inline bool filter_target(struct task_state *state, struct task_struct *task)
+{
+	return filter_meant(&state->meant, task);
+}
+
+// Whether no filter keeps a wake-up from beginning a chain.
+static __always_inline bool filter_none(void)
+{
+	return !config.irqs_length && config.softirq < 0 && !config.cpus_filtered;
 }
 
 // Whether a name matches a pattern: that of a thread, or that of its process. Off the hot path (new

@@ -294,8 +294,10 @@ static __always_inline bool ends_late(struct ending *ending, struct task_state *
 		return false;
 	latency_ns = now_ns - ending->origin_ns;
 	// Not a latency: the clocks of two CPUs differ by more than the chain is long.
-	if ((rts_s64)latency_ns < 0)
+	if ((rts_s64)latency_ns < 0) {
+		COUNT(unplaced);
 		return false;
+	}
 	sample_count(latency_ns);
 	if (latency_ns < config.threshold_ns && !state->waiting_reported)
 		return false;

@@ -133,6 +133,7 @@ struct task_struct {
 	int on_cpu;
 	int on_rq;
 	int prio;
+	int normal_prio; // without what others lend it
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
@@ -324,6 +325,7 @@ struct bpf_iter__task {
 #define TASK_UNINTERRUPTIBLE 0x0002
 #define TASK_STOPPED 0x0004
 #define TASK_TRACED 0x0008
+#define TASK_WAKING 0x0200 // woken, and not yet on a run queue
 #define TASK_FROZEN 0x8000 // by the freezer of suspend, or of a control group of the first version
 #define TASK_NOLOAD 0x0400 // sleeps without load: waits for work, not inside it
 #define TASK_RTLOCK_WAIT 0x1000

@@ -92,13 +92,20 @@ enum task_phase {
 	PHASE_YIELDED = 5, // gave up what was left of its budget: it goes on with a new one
 };
 
+// A target may lose its priority while it waits.
+enum was_target {
+	WAS_NO_TARGET = 0,
+	WAS_TARGET = 1,
+	WAS_LENT_TARGET = 2, // only for as long as another task lent it its priority
+};
+
 // The frame is first: its address is the storage's own, and the verifier allows no arithmetic on a
 // pointer that may be null, which compilers love to do before the test.
 struct task_state {
 	struct softirq_frame softirq;
 	rts_u8 phase;
 	rts_u8 waiting_reported;
-	rts_u8 was_target; // when it was woken: it may lose its priority while it waits
+	rts_u8 was_target; // enum was_target, when it was woken
 	rts_u8 waker_policy;
 	rts_u8 waker_flags;
 	rts_u8 stopped; // and not yet on a CPU again
@@ -116,7 +123,8 @@ struct task_state {
 	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
 	rts_u8 busy;    // it was at its last work for most of the time from its origin to its switch-in
 	rts_u8 has_cycles; // others have woken it in between releases by its timer
-	rts_u8 padding[3];
+	rts_u8 left;    // its activation ended as it left the CPU, and it was not woken since
+	rts_u8 padding[2];
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told
 	rts_u64 reported_id; // of the hit that said that it still waits

@@ -45,6 +45,15 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 		evidence_throttled(prev, now_ns, now_ns);
 }
 
+// A target has left the CPU, and its activation is over, unless another CPU has woken it meanwhile.
+static __always_inline void ends_in_sleep(struct task_state *state, rts_u64 activation, bool target)
+{
+	if (*(volatile rts_u64 *)&state->activation != activation)
+		return;
+	*(volatile rts_u8 *)&state->left = target;
+	state->phase = PHASE_NONE;
+}
+
 // The phase of a task that has left the CPU, unless another CPU has woken it meanwhile.
 static __always_inline void leaves_in(struct task_state *state, rts_u64 activation, rts_u8 phase)
 {
@@ -108,7 +117,9 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 	} else if (config.end_kind == RTS_END_USER_RETURN && target) {
 		drop_open(state, now_ns);
 	}
-	leaves_in(state, activation, PHASE_NONE);
+	if (!target)
+		drop_unmeant(state, now_ns);
+	ends_in_sleep(state, activation, target);
 	return true;
 }
 
@@ -144,6 +155,29 @@ static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct t
 		task_describe(&state->culprit, prev);
 }
 
+// A target has a CPU that slept, and no wake-up of it was seen: the kernel leaves out the call of a
+// program that would interrupt itself, and two CPUs may take its sleep for different things. Nobody
+// knows for how long it waited for the CPU; its work counts from here.
+static __always_inline bool unseen_begins(struct task_state *state, struct task_struct *next,
+		rts_u64 now_ns)
+{
+	if (!state->was_target || !state->left || !filter_none() || !filter_target(state, next))
+		return false;
+	state->left = 0;
+	COUNT(unseen);
+	if (!now_ns)
+		now_ns = bpf_ktime_get_ns();
+	activation_begin(state);
+	chain_begin(&state->chain, now_ns, RTS_CHAIN_STALE);
+	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, next);
+	state->waker.tid = -1;
+	state->woken_ns = now_ns;
+	state->resumed = 0;
+	state->unsure = 0;
+	state->phase = PHASE_ACTIVE;
+	return true;
+}
+
 // A task that has a chain is scheduled in.
 static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *next, struct task_struct *prev, rts_u64 now_ns)
@@ -157,6 +191,8 @@ static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct tas
 		state->resumed = 1;
 		return true;
 	}
+	if (state->phase == PHASE_NONE)
+		return unseen_begins(state, next, now_ns);
 	if (state->phase != PHASE_WOKEN && state->phase != PHASE_YIELDED)
 		return false;
 	if (!now_ns)

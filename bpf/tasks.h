@@ -1,52 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// Who is whom, and what is open: storage for every task, and the iterators that user space runs
-// over all of them, in its own time.
+// What is open: the iterators that user space runs over all tasks, in its own time.
 
 #ifndef RTSCOPE_TASKS_H
 #define RTSCOPE_TASKS_H
 
 #include "cycle.h"
+#include "known.h"
 #include "stopped.h"
-
-// How the ids of a PID namespace are told: by the kernel's number of a task, that in there.
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, rts_s32);
-	__type(value, rts_s32);
-} ids SEC(".maps");
-
-static __always_inline void ids_note(struct task_struct *task)
-{
-	rts_s32 tid = task->pid, seen = meant_id_at(task, ids_level);
-
-	if (seen)
-		bpf_map_update_elem(&ids, &tid, &seen, BPF_ANY);
-}
-
-// A task gets its storage when it is born or, at the start, from the iterator: never inside a
-// wake-up.
-static __always_inline void task_resolve(struct task_struct *task, const char *comm,
-		const struct task_state *parent)
-{
-	bool may_become_target = config.target_kind != RTS_TARGET_FLAGGED || config.real_time ||
-				 config.prios_length || config.groups;
-	struct task_state *state;
-
-	state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!state) {
-		COUNT(storage_failures);
-		return;
-	}
-	filter_resolve(&state->meant, task, comm, parent ? &parent->meant : 0);
-	if (config.in_namespace)
-		ids_note(task);
-	// A flag is resolved here for good; a priority may come later.
-	if (config.waker_stacks && (may_become_target || state->meant.target || state->meant.family) &&
-	    !bpf_task_storage_get(&waker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		COUNT(storage_failures);
-}
 
 SEC("iter/task")
 int resolve_tasks(struct bpf_iter__task *ctx)
@@ -71,9 +32,9 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 static __always_inline void open_begin(struct task_struct *task)
 {
 	struct task_state *state = task_state(task);
-	rts_u64 now_ns;
+	rts_u64 now_ns, activation;
+	bool runs, comes;
 	rts_s32 stop;
-	bool runs;
 
 	if (!state || state->phase != PHASE_NONE || !filter_target(state, task) ||
 	    !filter_task_context())
@@ -87,13 +48,16 @@ static __always_inline void open_begin(struct task_struct *task)
 		state->chain.flags = RTS_CHAIN_STALE;
 		return;
 	}
-	if (task->__state)
+	// A CPU that stands still takes those who are woken there on its run queue when it goes on.
+	comes = task->__state == TASK_WAKING;
+	if (task->__state && !comes)
 		return;
-	runs = task->on_cpu;
-	if (!task->on_rq || (runs && config.end_kind != RTS_END_BLOCKED))
+	runs = task->on_cpu && !comes;
+	if ((!task->on_rq && !comes) || (runs && config.end_kind != RTS_END_BLOCKED))
 		return;
 	now_ns = bpf_ktime_get_ns();
 	activation_begin(state);
+	activation = state->activation;
 	chain_begin(&state->chain, now_ns, RTS_CHAIN_STALE);
 	chain_append_task(&state->chain, runs ? RTS_STEP_SWITCH_IN : RTS_STEP_WAKING, now_ns, task);
 	state->chain.steps[0].cpu = TASK_CPU(task);
@@ -101,9 +65,14 @@ static __always_inline void open_begin(struct task_struct *task)
 	state->woken_ns = now_ns;
 	state->was_target = 1;
 	state->phase = runs ? PHASE_ACTIVE : PHASE_WOKEN;
-	// It moved while we wrote.
-	if (task->on_cpu != runs || task->__state)
-		state->phase = PHASE_NONE;
+	if (task->on_cpu == runs && (!task->__state || comes))
+		return;
+	// It moved while we wrote; what another CPU began meanwhile stays.
+	if (*(volatile rts_u64 *)&state->activation != activation)
+		return;
+	state->phase = PHASE_NONE;
+	if (!task->__state)
+		COUNT(unseen);
 }
 
 // Runs once, when everything is attached.

@@ -7,9 +7,17 @@
 
 #include "cycle.h"
 #include "interrupt.h"
+#include "known.h"
 #include "release.h"
 #include "stopped.h"
 #include "timer.h"
+
+// Whether a task had its CPU when it was woken last, and soon left it to sleep: its activation was
+// over by then, whatever it sleeps for. What had to wait for a CPU is no longer only woken.
+static __always_inline bool has_left(const struct task_state *state)
+{
+	return state->phase == PHASE_WOKEN && state->slept_ns > state->woken_ns;
+}
 
 // A task is woken while its activation is open: it was about to block, or it was on a CPU when it
 // was woken before. Whether that activation is over.
@@ -37,6 +45,8 @@ static __always_inline bool open_ends(void *ctx, struct task_state *state,
 	// The memory of another process cannot be read from here.
 	if (!runs && waits_as_for_mutex(wakee, (struct pt_regs *)bpf_task_pt_regs(wakee)))
 		return false;
+	if (has_left(state))
+		now_ns = state->slept_ns;
 	chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, wakee);
 	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED,
 			runs ? ENDS_AND_RUNS : ENDS_ELSEWHERE);
@@ -61,6 +71,11 @@ static __always_inline bool chain_for(struct task_state *state, struct cpu_state
 	began = filter_context(cpu) && chain_of_context(&state->chain, cpu, now_ns);
 	if (timer)
 		timer->expiry_ns = expiry_ns;
+	if (!began && target && filter_none()) {
+		// What its waker works for is not known: it counts from here.
+		COUNT(unplaced);
+		began = chain_from_here(&state->chain, now_ns, RTS_CHAIN_STALE);
+	}
 	if (began && release.release_ns && config.evidence_floor_ns &&
 	    *now_ns - release.release_ns >= config.evidence_floor_ns)
 		evidence_released(&release, wakee, *now_ns);
@@ -126,16 +141,14 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	bool target, runs, slept;
 	rts_u64 now_ns, slept_ns;
 
-	if (!state) {
-		// Who is outside of our namespace cannot be asked for.
-		if (!config.in_namespace || meant_id_at(wakee, ids_level))
-			COUNT(untracked);
+	if (!state && !(state = task_known_late(wakee)))
 		return false;
-	}
 	// What it blocked on inside its activation is over: the activation goes on.
 	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
 		return false;
 	target = filter_target(state, wakee);
+	if (target || state->was_target)
+		state->left = 0;
 	if (target && is_frozen_asleep(state, wakee))
 		frozen_ends(state, wakee);
 	if (state->phase == PHASE_STOPPED) {
@@ -143,8 +156,10 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 		return true;
 	}
 	runs = bpf_get_current_task_btf()->pid == wakee->pid;
-	slept = state->phase == PHASE_NONE;
+	slept = state->phase == PHASE_NONE || has_left(state);
 	slept_ns = state->slept_ns;
+	if (!target && state->phase != PHASE_NONE)
+		drop_unmeant(state, bpf_ktime_get_ns());
 	if (target && state->phase != PHASE_NONE && !open_ends(ctx, state, wakee, runs))
 		return false;
 	if (state->phase != PHASE_NONE)
@@ -166,7 +181,9 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->woken_ns = now_ns;
 	*(volatile rts_u8 *)&state->phase = PHASE_WOKEN;
-	state->was_target = target;
+	state->was_target = WAS_NO_TARGET;
+	if (target)
+		state->was_target = wakee->prio < wakee->normal_prio ? WAS_LENT_TARGET : WAS_TARGET;
 	state->resumed = 0;
 	state->unsure = 0;
 	if (!target)

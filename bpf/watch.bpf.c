@@ -172,6 +172,15 @@ int BPF_PROG(sched_process_exec, struct task_struct *task)
 	return 0;
 }
 
+// A target is called otherwise from now on, and is none any more.
+static __always_inline void renamed_away(struct task_state *state)
+{
+	COUNT(renamed);
+	if (state->phase != PHASE_NONE)
+		drop_unmeant(state, bpf_ktime_get_ns());
+	state->was_target = WAS_NO_TARGET;
+}
+
 // exec renames too; what it does then until the program begins is nobody's deadline.
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *name)
@@ -179,11 +188,16 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 	char comm[RTS_COMM_LENGTH] = {};
 	struct task_state *state;
 	struct pt_regs *regs;
+	bool was_target;
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
+	state = task_state(task);
+	was_target = state && filter_target(state, task);
 	task_resolve(task, comm, 0);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	state = task_state(task);
+	if (was_target && state && regs && !regs_in_exec(regs) && !filter_target(state, task))
+		renamed_away(state);
 	// A command's tasks are meant whatever they are called.
 	if (regs && !regs_in_exec(regs) && state && !state->meant.family)
 		open_begin(task);

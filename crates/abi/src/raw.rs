@@ -8,7 +8,7 @@
 pub use event::evidence::raw::{COMM_LENGTH, STACK_MAX, Stack, Task};
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 pub const STEPS_MAX: usize = 16;
 pub const IRQS_MAX: usize = 8;
 pub const TIDS_MAX: usize = 64;
@@ -121,6 +121,10 @@ pub struct Counters {
     pub untracked: u64,
     pub storage_failures: u64,
     pub dropped: u64,
+    pub unseen: u64,
+    pub unplaced: u64,
+    pub unmeant: u64,
+    pub renamed: u64,
     pub buckets: [u64; BUCKETS_MAX],
 }
 

@@ -121,6 +121,10 @@ fn counters(claims: &mut Claims) {
             untracked,
             storage_failures,
             dropped,
+            unseen,
+            unplaced,
+            unmeant,
+            renamed,
             buckets,
         ]
     );

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use abi::raw;
 use event::evidence::{self, Machine};
-use event::{Cpu, Error, Result};
+use event::{Cpu, Error, Instant, Result};
 use libbpf_rs::{MapCore, Object};
 use memmap2::{Mmap, MmapOptions};
 
@@ -19,8 +19,33 @@ pub struct Evidence {
     pub records: Vec<evidence::Evidence>,
     /// Slots that were overwritten while they were read, or make no sense.
     pub overtaken: u64,
-    /// Records that newer ones had overwritten before; history, not a loss.
+    /// Records that newer ones had overwritten before; history, unless they are about what is asked
+    /// for.
     pub overwritten: u64,
+    /// Of which CPUs that is, and up to when.
+    pub gone: Vec<Gone>,
+}
+
+/// Records of a CPU that newer ones have overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// They are older than this.
+    pub before: Instant,
+}
+
+/// So many records are looked at for when the ones before them were written: a few tell of a moment
+/// before their own.
+const WRITTEN_WITH: usize = 8;
+
+/// Before when a ring's records are gone of which these numbers and times are left, the oldest
+/// first: those before the number `first`.
+fn gone_before(left: &[(u64, Instant)], first: u64) -> Instant {
+    let behind = left.iter().filter(|(number, _)| *number >= first);
+    let times = behind.take(WRITTEN_WITH).map(|(_, time)| *time);
+    // Nothing is left that says when.
+    times.max().unwrap_or(Instant::MAX)
 }
 
 /// The mapped rings of all CPUs. A clone reads the same rings, from any thread, without a system
@@ -69,7 +94,7 @@ impl EvidenceRings {
             let head = self.word(ring).load(Ordering::Acquire);
             let first = head.saturating_sub(raw::EVIDENCE_SLOTS as u64);
             found.overwritten += first.saturating_sub(*seen);
-            let mut open = head;
+            let (mut open, mut left) = (head, Vec::new());
             for number in first.max(*seen)..head {
                 let slot = number as usize % raw::EVIDENCE_SLOTS;
                 let at = ring + SLOTS_OFFSET + slot * SLOT_BYTES;
@@ -77,12 +102,25 @@ impl EvidenceRings {
                     .slot(at, number)
                     .and_then(|slot| abi::decode_evidence(&slot, Cpu(cpu as u32), &self.machine));
                 match record {
-                    Some(record) => found.records.push(record),
+                    Some(record) => {
+                        left.push((number, record.time()));
+                        found.records.push(record);
+                    }
                     None => {
                         found.overtaken += 1;
                         open = open.min(number);
                     }
                 }
+            }
+            // Meanwhile the writer went on.
+            let end = self.word(ring).load(Ordering::Acquire);
+            let first = end.saturating_sub(raw::EVIDENCE_SLOTS as u64);
+            if first > *seen {
+                let before = gone_before(&left, first);
+                found.gone.push(Gone {
+                    cpu: Cpu(cpu as u32),
+                    before,
+                });
             }
             *seen = open;
         }
@@ -116,5 +154,30 @@ impl EvidenceRings {
         // SAFETY: in bounds by the slice above, aligned because the mapping is page-aligned and
         // `at` a multiple of 8; an atomic may share memory with a writer in the kernel.
         unsafe { &*bytes.as_ptr().cast::<AtomicU64>() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_older_than_what_was_written_next_whatever_that_tells_of() {
+        let check = |left: &[(u64, i64)], first: u64, expect: Instant| {
+            let at = |(number, ns): &(u64, i64)| (*number, Instant::from_ns(*ns));
+            let left: Vec<_> = left.iter().map(at).collect();
+            assert_eq!(gone_before(&left, first), expect);
+        };
+        let at = Instant::from_ns;
+        check(&[(5, 100), (6, 110)], 5, at(110));
+        // The waker of a hit is told of as it was long before.
+        check(&[(5, 3), (6, 110), (7, 111)], 5, at(111));
+        // These were overwritten while they were read.
+        check(&[(5, 100), (6, 110), (9, 200)], 9, at(200));
+        let many: Vec<_> = (0..100)
+            .map(|number| (number, 10 * number as i64))
+            .collect();
+        check(&many, 0, at(70));
+        check(&[(5, 100)], 200, Instant::MAX);
     }
 }

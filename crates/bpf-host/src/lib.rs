@@ -39,7 +39,7 @@ pub use abi::{SleepsInside, VERSION as ABI_VERSION};
 pub use action::Action;
 pub use config::{Targets, WatchConfig};
 pub use cost::{MeasuredCost, TrackerCost, measure_cost, measure_tracker_cost};
-pub use evidence::{Evidence, EvidenceRings};
+pub use evidence::{Evidence, EvidenceRings, Gone};
 pub use features::{Features, TracepointFact};
 pub use interruptions::Interruptions;
 pub use late::LateRing;

@@ -26,15 +26,28 @@ pub struct Statistics {
     pub stale: u64,
     /// Frames that were reset because an exit was missed.
     pub repaired: u64,
-    /// Wake-ups of tasks that the watch does not know.
+    /// Wake-ups of tasks that the watch does not know and that may be targets.
     pub untracked: u64,
     /// Tasks that the kernel had no storage for when asked; the next look resolves them.
     pub storage_failures: u64,
     /// Activations of targets over the threshold of which the end was not seen.
     pub dropped: u64,
+    /// Activations of targets whose wake-up was not seen: they count from the switch-in.
+    pub unseen: u64,
+    /// Those of which nothing says when they began.
+    pub unplaced: u64,
+    /// Those, over the threshold, of tasks that were no targets any more at their end.
+    pub unmeant: u64,
+    /// Targets that are called otherwise now, and are none any more.
+    pub renamed: u64,
 }
 
 impl Statistics {
+    /// Activations of targets that nobody could judge, or not from their begin.
+    pub fn unjudged(&self) -> u64 {
+        self.untracked + self.unseen + self.unplaced + self.unmeant
+    }
+
     /// The sample of this rank, 0 to 1, rounded up, and never above the longest; none when empty.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         let found = self.histogram.quantile(quantile);
@@ -55,6 +68,10 @@ impl Statistics {
             sum.untracked += counters.untracked;
             sum.storage_failures += counters.storage_failures;
             sum.dropped += counters.dropped;
+            sum.unseen += counters.unseen;
+            sum.unplaced += counters.unplaced;
+            sum.unmeant += counters.unmeant;
+            sum.renamed += counters.renamed;
         }
         sum.lost += recursion_misses(object);
         Ok(sum)

@@ -37,6 +37,7 @@ const READ_STEAL: &str = "read_steal";
 /// A running watch. Dropping it detaches its programs; nothing of it outlives the process.
 pub struct Watch {
     // Dropped in this order: the programs are detached before their maps go.
+    wakes: Vec<Link>,
     links: Vec<Link>,
     resolve: Link,
     waiting: Option<Link>,
@@ -95,6 +96,8 @@ impl Watch {
         let steal = StealReader::open(&object, raw.steal_offset != 0);
         let evidence = EvidenceRings::map(&object)?;
         let (links, resolve) = attach(&object)?;
+        // Last: no chain begins before all that it may pass through is seen.
+        let wakes = object::attach(&object, wakes)?;
         run_iterator(&attach_iterator(&object, BEGIN_OPEN)?)?;
         let open = attach_iterator(&object, CHECK_OPEN)?;
         let waiting = config
@@ -102,6 +105,7 @@ impl Watch {
             .map(|_| attach_iterator(&object, CHECK_WAITING))
             .transpose()?;
         let watch = Watch {
+            wakes,
             links,
             resolve,
             waiting,
@@ -199,7 +203,19 @@ impl Watch {
 
     /// The number of programs that are attached.
     pub fn programs(&self) -> usize {
-        self.links.len()
+        self.links.len() + self.wakes.len()
+    }
+
+    /// For tests: no wake-up is seen while `meanwhile` runs, as where the kernel leaves out a call.
+    ///
+    /// # Errors
+    /// When the kernel refuses to attach the programs again.
+    #[doc(hidden)]
+    pub fn without_wake_ups(&mut self, meanwhile: impl FnOnce()) -> Result<()> {
+        self.wakes.clear();
+        meanwhile();
+        self.wakes = object::attach(&self.object, wakes)?;
+        Ok(())
     }
 
     /// Own run time of each program, if the question asked for it: key 2 × program + changed.
@@ -211,10 +227,9 @@ impl Watch {
 /// Attaches everything, and gives every task its storage; the iterator that does so comes back too.
 ///
 /// The order matters, because each takes its time. Newcomers first, then those who are there: no
-/// task is woken before it is known. Exits before entries: no frame stays open. Wake-ups last: no
-/// chain begins before all that it may pass through is seen.
+/// task is woken before it is known. Exits before entries: no frame stays open. Wake-ups are left
+/// to the caller.
 fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
-    let wakes = |program: &str| WAKE_TASKS.contains(&program);
     let knows = |program: &str| KNOW_TASKS.contains(&program);
     let exits = |program: &str| program.ends_with("_exit");
     let mut links = object::attach(object, knows)?;
@@ -223,8 +238,11 @@ fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
     links.extend(object::attach(object, exits)?);
     let others = |program: &str| !knows(program) && !exits(program) && !wakes(program);
     links.extend(object::attach(object, others)?);
-    links.extend(object::attach(object, wakes)?);
     Ok((links, resolve))
+}
+
+fn wakes(program: &str) -> bool {
+    WAKE_TASKS.contains(&program)
 }
 
 /// Whether a program is needed: the kernel has its tracepoint, and the question uses it.

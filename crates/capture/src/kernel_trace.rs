@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bpf_host::Gone;
 use ctf::writer::{
     ClockMeta, EnvValue, HeaderKind, Outlet, StreamMeta, StreamWriter, TraceMeta, TraceWriter,
     random_uuid,
@@ -20,6 +21,9 @@ const EVIDENCE_STREAM: usize = 1;
 const CHANNEL_NAME: &str = "channel0";
 /// The file of the state dump: a stream of its own, because events were recorded meanwhile.
 const STATEDUMP_FILE: &str = "statedump_0";
+
+/// How the files are called that say what of the evidence was overwritten.
+const EVIDENCE_GONE_FILE: &str = "evidence_gone";
 
 /// How the files of system calls begin.
 const CALLS_FILE: &str = "syscalls";
@@ -130,8 +134,17 @@ impl KernelTrace {
         cpus.iter().map(stream).collect()
     }
 
-    /// Writes hits and records, in order of time, into a stream per CPU that covers `window`.
-    pub(crate) fn evidence(&mut self, events: &[Encoded], window: TimeRange) -> Result<u64> {
+    /// Writes hits and records, in order of time, into a stream per CPU that covers `window`; what
+    /// is `gone` is a loss where it reaches into that.
+    pub(crate) fn evidence(
+        &mut self,
+        events: &[Encoded],
+        gone: &[Gone],
+        window: TimeRange,
+    ) -> Result<u64> {
+        for gone in gone.iter().filter(|gone| gone.before > window.begin) {
+            self.evidence_gone(gone, window)?;
+        }
         let mut cpus: Vec<_> = events.iter().map(|event| event.cpu).collect();
         cpus.sort();
         cpus.dedup();
@@ -147,6 +160,16 @@ impl KernelTrace {
             stream.finish()?;
         }
         Ok(events.len() as u64)
+    }
+
+    /// A loss of evidence, in a file of its own: what is left of that time has another.
+    fn evidence_gone(&mut self, gone: &Gone, window: TimeRange) -> Result<()> {
+        let name = format!("{EVIDENCE_GONE_FILE}_{}", gone.cpu.0);
+        let mut stream = self.writer.stream_file(EVIDENCE_STREAM, &name, gone.cpu)?;
+        stream.covers(window.begin)?;
+        stream.discarded(1)?;
+        stream.covers(gone.before.min(window.end))?;
+        stream.finish().map(drop)
     }
 }
 

@@ -62,7 +62,7 @@ pub use record_config::{RecordConfig, RecordSummary};
 pub use recorder::{Mode, Recorder, RecorderConfig};
 pub use ring_folders::{require_folder as require_ring_folder, require_rings};
 pub use select::{EventSelection, Selected, named_event};
-pub use snapshot::{MissingPart, SnapshotFacts, SnapshotSummary, write_snapshot};
+pub use snapshot::{MissingPart, Seen, SnapshotFacts, SnapshotSummary, write_snapshot};
 pub use statedump::{
     BlockDevice, InterruptLine, MemoryMap, NetworkInterface, OpenFile, StateDump, TaskState,
 };

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bpf_host::Gone;
 use ctf::writer::{EnvValue, StagedDir};
 use event::evidence::{Evidence, Hit};
 use event::{Cpu, Duration, Instant, Result, TimeRange};
@@ -149,13 +150,12 @@ pub fn write_snapshot(
     root: &Path,
     pages: &Pages,
     formats: &Formats,
-    hits: &[Hit],
-    evidence: &[Evidence],
+    seen: &Seen<'_>,
     facts: &SnapshotFacts,
 ) -> Result<SnapshotSummary> {
     let staged = StagedDir::create(root)?;
     let classes = Arc::new(KernelClasses::compile(formats));
-    let encoded = evidence::encode(hits, evidence);
+    let encoded = evidence::encode(seen.hits, seen.evidence);
     let mut environment = facts.environment.clone();
     environment.push(evidence::promise(&encoded));
     let cpus: Vec<Cpu> = pages.cpus.iter().map(|pages| pages.cpu).collect();
@@ -178,7 +178,7 @@ pub fn write_snapshot(
             window,
         )?);
     }
-    let evidence_events = trace.evidence(&encoded, window)?;
+    let evidence_events = trace.evidence(&encoded, seen.gone, window)?;
     // Tables that were read before the window are valid at its begin.
     let mut dump = facts.dump.clone();
     dump.begin = dump.begin.max(window.begin);
@@ -193,7 +193,7 @@ pub fn write_snapshot(
         }
         None => UserSummary::default(),
     };
-    let missing = missing_parts(hits, &cpus);
+    let missing = missing_parts(seen.hits, &cpus);
     Ok(SnapshotSummary {
         path: staged.commit()?,
         cpus,
@@ -202,6 +202,17 @@ pub fn write_snapshot(
         user,
         missing,
     })
+}
+
+/// What a watch saw, for a snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen<'a> {
+    /// Who was late.
+    pub hits: &'a [Hit],
+    /// What the kernel's programs noted beside it.
+    pub evidence: &'a [Evidence],
+    /// What of that was overwritten.
+    pub gone: &'a [Gone],
 }
 
 /// From the first to the last event of all CPUs.

@@ -79,6 +79,63 @@ fn a_window_that_begins_after_the_origin_says_which_part_is_missing() {
     check(hit(20, 80, &[2, 7]), &[(2, 20, 80), (7, 20, 80)]);
 }
 
+fn seen(hits: &[Hit]) -> Seen<'_> {
+    Seen {
+        hits,
+        ..Seen::default()
+    }
+}
+
+#[test]
+fn evidence_that_was_overwritten_is_a_loss_of_its_cpu_up_to_what_is_left() {
+    let formats = Formats::new(ftrace::PageLayout::LP64, []);
+    let check = |gone: &[(u32, i64)], expect: &[(u32, i64)]| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().join("snap");
+        let gone = gone.iter().map(|(cpu, ns)| Gone {
+            cpu: Cpu(*cpu),
+            before: Instant::from_ns(*ns),
+        });
+        let seen = Seen {
+            hits: &[hit(40, 80, &[0])],
+            gone: &gone.collect::<Vec<_>>(),
+            ..Seen::default()
+        };
+        let window = TimeRange {
+            begin: Instant::from_ns(20),
+            end: Instant::from_ns(90),
+        };
+        let mut trace = KernelTrace::create(
+            &root,
+            (Arc::new(KernelClasses::compile(&formats)), &[]),
+            Vec::new(),
+            0,
+            true,
+        )
+        .expect("a trace");
+        let encoded = evidence::encode(seen.hits, seen.evidence);
+        trace
+            .evidence(&encoded, seen.gone, window)
+            .expect("written");
+        drop(trace);
+        let trace = trace::Trace::open(&root).expect("it is read");
+        let mut cursor = trace.cursor(TimeRange::ALL);
+        let mut found = Vec::new();
+        while let Some(item) = cursor.next().expect("whole") {
+            if let trace::Item::Lost(lost) = item {
+                assert_eq!(lost.from, trace::LostFrom::Evidence);
+                found.push((lost.cpu.expect("a CPU").0, lost.range.end.as_ns()));
+            }
+        }
+        assert_eq!(found, expect);
+    };
+    check(&[], &[]);
+    check(&[(0, 50), (1, 60)], &[(0, 50), (1, 60)]);
+    // All that is gone is older than the window, and nothing is left of the ring.
+    check(&[(0, 20)], &[]);
+    check(&[(1, i64::MAX)], &[(1, 90)]);
+}
+
 #[test]
 fn a_snapshot_without_pages_still_holds_its_evidence_and_stands_whole() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -87,7 +144,7 @@ fn a_snapshot_without_pages_still_holds_its_evidence_and_stands_whole() {
     let facts = SnapshotFacts::default();
     let write = || {
         let hits = [hit(40, 80, &[0])];
-        write_snapshot(&root, &Pages::default(), &formats, &hits, &[], &facts)
+        write_snapshot(&root, &Pages::default(), &formats, &seen(&hits), &facts)
     };
     let summary = write().expect("it is written");
     assert_eq!(
@@ -110,7 +167,7 @@ fn a_snapshot_says_what_its_evidence_adds_up_to() {
     let formats = Formats::new(ftrace::PageLayout::LP64, []);
     let facts = SnapshotFacts::default();
     let hits = [hit(40, 80, &[0]), hit(50, 90, &[1])];
-    write_snapshot(&root, &Pages::default(), &formats, &hits, &[], &facts).expect("written");
+    write_snapshot(&root, &Pages::default(), &formats, &seen(&hits), &facts).expect("written");
     let trace = trace::Trace::open(&root).expect("a snapshot");
     let said = trace.info().environment.get("rtscope_evidence_events");
     let sum = |hit: &Hit| {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use capture::{
-    EventSelection, History, Mode, Recorder, RecorderConfig, SnapshotFacts, capabilities,
+    EventSelection, History, Mode, Recorder, RecorderConfig, Seen, SnapshotFacts, capabilities,
     write_snapshot,
 };
 use event::evidence::{EndKind, Evidence, Frame, Hit, LateTimer, Mode as Interrupted, TaskRef};
@@ -130,8 +130,11 @@ fn a_snapshot_holds_the_window_the_hit_and_the_evidence_as_they_were() {
         &root,
         &pages,
         &formats,
-        &[hit(window)],
-        &evidence(window),
+        &Seen {
+            hits: &[hit(window)],
+            evidence: &evidence(window),
+            ..Seen::default()
+        },
         &capabilities,
     )
     .expect("it is written");

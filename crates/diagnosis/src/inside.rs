@@ -76,14 +76,16 @@ pub(crate) fn is_put_off(model: &Model, step: &Step, time_ns: i64) -> bool {
 
 /// The phases of a task of the chain that was scheduled in, or was put off, with `step`.
 pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
-    let (tid, prio) = (step.id, step.prio);
-    let waiting = |since| Doing::Waiting { tid, prio, since };
+    let tid = step.id;
+    // Others, or itself, may give it another one in the midst of its work.
+    let mut prio = step.prio;
+    let waiting = |since, prio| Doing::Waiting { tid, prio, since };
     let mut phases = Phases {
         list: Vec::new(),
         now_ns: begin_ns,
         cpu: Some(step.cpu),
         doing: match step.kind {
-            StepKind::Preempted => waiting(Since::Preemption),
+            StepKind::Preempted => waiting(Since::Preemption, prio),
             _ => Doing::Running { tid },
         },
     };
@@ -92,8 +94,14 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
     let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
     for moment in model.moments(tid, step.cpu, begin, end) {
         let cpu = Some(Cpu(moment.cpu));
+        if matches!(
+            moment.kind,
+            MomentKind::OutRunnable | MomentKind::OutBlocked
+        ) {
+            prio = left_as(model, tid, moment).unwrap_or(prio);
+        }
         let then = match (moment.kind, phases.doing) {
-            (MomentKind::OutRunnable, _) => waiting(Since::Preemption),
+            (MomentKind::OutRunnable, _) => waiting(Since::Preemption, prio),
             (MomentKind::In, _) => Doing::Running { tid },
             (MomentKind::OutBlocked, _) => {
                 let record = record(model, tid, moment.time_ns);
@@ -121,14 +129,21 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
                 phases.then(moment.time_ns, here, runs);
                 continue;
             }
-            (MomentKind::Wakeup, Doing::Delivery { .. }) => waiting(Since::Wakeup),
-            (MomentKind::Migrate, Doing::Waiting { .. }) => waiting(Since::Migration),
+            (MomentKind::Wakeup, Doing::Delivery { .. }) => waiting(Since::Wakeup, prio),
+            (MomentKind::Migrate, Doing::Waiting { .. }) => waiting(Since::Migration, prio),
             _ => continue,
         };
         phases.then(moment.time_ns, cpu, then);
     }
     phases.then(end_ns, None, Doing::Missing(Reason::Contradiction));
     phases.list
+}
+
+/// The priority with which `tid` left its CPU at `moment`, where its switch was recorded.
+fn left_as(model: &Model, tid: i32, moment: &Moment) -> Option<Prio> {
+    let timeline = model.timeline(Cpu(moment.cpu))?;
+    let version = model.tasks.version(timeline.at(moment.time_ns - 1).task)?;
+    (version.tid.0 == tid).then_some(version.prio)
 }
 
 /// The record of the block at `time_ns`: the nearest one, where it is of no other block.

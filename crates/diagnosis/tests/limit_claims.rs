@@ -56,8 +56,24 @@ fn check(trace: SyntheticTrace, runtime_ns: i64) {
     assert_eq!(found.groups[0].signature, "runtime_used_up:control");
     let advice = &verdict.advice[0];
     assert_eq!(advice.rule, "raise-runtime");
-    let runtime = format!("chrt -d -T {runtime_ns} ");
-    assert!(advice.command.contains(&runtime), "{}", advice.command);
+    // With less than the work needs, and with a runtime that earlier work used up.
+    check_runtime(&advice.command, 1_000_000, runtime_ns);
+    check_runtime(&advice.command, 50_000_000, 50_000_000 + runtime_ns);
+}
+
+/// What the command gives a task that has this runtime: a shell runs it, and `chrt` is ours.
+#[track_caller]
+fn check_runtime(command: &str, present_ns: i64, expect_ns: i64) {
+    let chrt = format!(
+        "chrt() {{ [ \"$1\" = -p ] && echo \"pid 100's current runtime/deadline/period parameters: \
+         {present_ns}/100000000/200000000\" || echo \"$@\"; }}\n{command}"
+    );
+    let shell = std::process::Command::new("sh")
+        .args(["-c", &chrt])
+        .output();
+    let said = shell.expect("a shell").stdout;
+    let expect = format!("-d -T {expect_ns} -D 100000000 -P 200000000 -p 0 100\n");
+    assert_eq!(String::from_utf8_lossy(&said), expect, "{command}");
 }
 
 #[test]

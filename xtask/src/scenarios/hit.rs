@@ -89,6 +89,22 @@ impl Hit {
     }
 }
 
+/// Of the last line of a watch: how many activations it lost, or could not judge.
+pub fn counted(line: &str) -> Option<u64> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    (value["type"] == "end").then_some(())?;
+    let counts = [
+        "lost",
+        "dropped",
+        "untracked",
+        "unseen",
+        "unplaced",
+        "unmeant",
+    ];
+    let count = |key: &&str| value.get(*key)?.as_u64();
+    Some(counts.iter().filter_map(count).sum())
+}
+
 impl Culprit {
     fn of(term: &Value) -> Culprit {
         let values = [&term["task"]["comm"], &term["name"], &term["function"]];
@@ -131,6 +147,16 @@ mod tests {
         assert_eq!((hit.span(), hit.conclusive), ((10, 90), true));
         assert_eq!(hit.snapshot, "s/hit-0001");
         assert_eq!(Hit::parse(r#"{"type": "end"}"#), None);
+    }
+
+    #[test]
+    fn what_a_watch_could_not_judge_is_counted_at_its_end() {
+        assert_eq!(
+            counted(r#"{"type": "end", "lost": 1, "unseen": 2}"#),
+            Some(3)
+        );
+        assert_eq!(counted(r#"{"type": "hit", "lost": 1}"#), None);
+        assert_eq!(counted("no JSON"), None);
     }
 
     #[test]

@@ -176,7 +176,8 @@ pub fn relay(draw: &mut Draw) {
 /// A victim with a deadline of its own, behind one with a shorter one.
 pub fn deadline_victim(draw: &mut Draw) {
     let (every, work) = (draw.every_by("abs"), draw.work());
-    let budget = draw.place.over_us;
+    // Enough for all its work in a period of that, and late behind those of a shorter deadline.
+    let budget = draw.place.over_us * 4;
     let policy = format!("dl:{budget}us/{}ms", draw.place.period_ms * 20);
     draw.task(
         "victim",
@@ -208,7 +209,7 @@ pub fn out_of_budget(draw: &mut Draw) {
     }
     steps.extend([length.as_str(), "loop", &every, &work]);
     draw.task("victim", VICTIM, &policy, &["process"], &steps);
-    draw.accuse("own_run|throttled", "-");
+    draw.accuse("own_run|throttled|runtime_used_up", "-");
     draw.lasts_until_us(12_000 * draw.place.period_ms);
     draw.innocents();
 }

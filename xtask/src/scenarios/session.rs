@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::evidence::Events;
-use super::hit::Hit;
+use super::hit::{self, Hit};
 use super::judge::{Grade, Judgement, judge};
 use super::language::Scenario;
 use super::log;
@@ -49,7 +49,9 @@ pub fn judge_all(session: &Session<'_>, score: &mut Score) -> Result<()> {
         fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))
     };
     let played = log::parse(&read(LOG)?);
-    let hits: Vec<Hit> = read(WATCH)?.lines().filter_map(Hit::parse).collect();
+    let said = read(WATCH)?;
+    let hits: Vec<Hit> = said.lines().filter_map(Hit::parse).collect();
+    let mut counted = said.lines().filter_map(hit::counted).sum::<u64>();
     // Beside the snapshots, or where an earlier judgement put it; nowhere: nothing was late.
     let told = read(&format!("{SNAPSHOTS}/{TOLD}")).or_else(|_| read(TOLD));
     let told = told.unwrap_or_default();
@@ -69,6 +71,12 @@ pub fn judge_all(session: &Session<'_>, score: &mut Score) -> Result<()> {
         );
         let mut judgement = judge(scenario, played, (&hits, &told), session.place);
         session.look_into(&mut judgement)?;
+        // It said so at its end, with the number of those of which it could not say more.
+        if judgement.grade == Grade::Unseen && counted > 0 {
+            counted -= 1;
+            judgement.grade = Grade::Open;
+            judgement.why.push_str(", but that it was not judged");
+        }
         let wanted = [Grade::Wrong, Grade::Unseen, Grade::Inexact];
         if wanted.contains(&judgement.grade) {
             session.keep(scenario, &judgement)?;

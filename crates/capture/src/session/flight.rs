@@ -17,7 +17,7 @@ use crate::pages::History;
 use crate::probes::Probes;
 use crate::record::with_probes;
 use crate::recorder::{Mode, Recorder, RecorderConfig};
-use crate::snapshot::{SnapshotFacts, write_snapshot};
+use crate::snapshot::{Seen, SnapshotFacts, write_snapshot};
 use crate::turn::Fills;
 use crate::user::{self, UserRecorder, UserTarget, Whose};
 use crate::{clock, housekeeping};
@@ -155,7 +155,7 @@ impl OfKernel {
         };
         let pages = self.history.overlapping(all);
         let formats = self.recorder.formats();
-        let written = write_snapshot(&path, &pages, &formats, &[], &[], &self.facts)?;
+        let written = write_snapshot(&path, &pages, &formats, &Seen::default(), &self.facts)?;
         let windows: Vec<_> = written.cpus.iter().filter_map(|cpu| cpu.window).collect();
         let offset_ns = clock::wall_offset_ns();
         let begin = windows.iter().map(|window| window.begin).min();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-use bpf_host::{EvidenceRings, HitRing, StealReader, Watch};
+use bpf_host::{EvidenceRings, Gone, HitRing, StealReader, Watch};
 use event::evidence::{Evidence, Hit};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -30,6 +30,8 @@ pub(super) struct Caught {
     /// What the rings held then, for a snapshot: on a busy machine newer records take the place of
     /// those of this hit long before it is written.
     pub(super) evidence: Vec<Evidence>,
+    /// What they did not hold any more.
+    pub(super) gone: Vec<Gone>,
     /// Whether the recorder stood still already when we came.
     pub(super) stopped_by_kernel: bool,
     /// When the recorder ran again.
@@ -51,6 +53,8 @@ pub(super) struct Witness {
 struct Kept {
     seen: Vec<u64>,
     records: Vec<Evidence>,
+    /// What was overwritten between two looks.
+    gone: Vec<Gone>,
 }
 
 /// Nobody calls for what is older.
@@ -70,22 +74,26 @@ impl Witness {
         let Some(kept) = &mut self.kept else { return };
         let oldest = clock::monotonic() - KEPT_FOR;
         // A record that is read twice, because one before it was being written, is there once.
-        let new = self.evidence.read_new(&mut kept.seen).records;
-        let new = new
-            .into_iter()
-            .filter(|record| !kept.records.contains(record));
+        let found = self.evidence.read_new(&mut kept.seen);
+        let new = found.records.into_iter();
+        let new = new.filter(|record| !kept.records.contains(record));
         let new: Vec<Evidence> = new.collect();
         kept.records.extend(new);
         kept.records.retain(|record| record.time() >= oldest);
+        kept.gone.extend(found.gone);
+        kept.gone.retain(|gone| gone.before >= oldest);
     }
 
     /// What there is for a snapshot.
-    fn records(&mut self) -> Vec<Evidence> {
+    fn records(&mut self) -> (Vec<Evidence>, Vec<Gone>) {
         self.steal.record();
         self.keep();
         match &self.kept {
-            Some(kept) => kept.records.clone(),
-            None => self.evidence.read().records,
+            Some(kept) => (kept.records.clone(), kept.gone.clone()),
+            None => {
+                let found = self.evidence.read();
+                (found.records, found.gone)
+            }
         }
     }
 }
@@ -253,6 +261,7 @@ fn wait_and_catch(
             called,
             pages: None,
             evidence: vec![],
+            gone: vec![],
             stopped_by_kernel: false,
             running: clock::monotonic(),
         };
@@ -260,7 +269,7 @@ fn wait_and_catch(
             let is_whole = is_news && !is_short;
             catch(recorder, &mut caught, is_whole)?;
             match is_whole {
-                true => caught.evidence = witness.records(),
+                true => (caught.evidence, caught.gone) = witness.records(),
                 false => witness.keep(),
             }
         }

@@ -356,7 +356,10 @@ impl Session<'_> {
                 // Nobody would see the end of what is late already.
                 self.watch.check_open()?;
                 let inside = self.watch.sleeps_inside()?;
-                return Ok(Status { inside, ..status });
+                let mut status = Status { inside, ..status };
+                // What found no room then is lost, too.
+                status.statistics.lost = self.watch.statistics()?.lost;
+                return Ok(status);
             }
         }
     }

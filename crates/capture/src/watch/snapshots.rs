@@ -12,7 +12,7 @@ use super::armed::Caught;
 use super::{CallReport, FlightRecorder, HitReport, Snapshot, SnapshotTiming};
 use crate::functions::{self, Version, kernel_functions};
 use crate::pages::{History, Pages};
-use crate::{SnapshotFacts, SnapshotSummary, clock, write_snapshot};
+use crate::{Seen, SnapshotFacts, SnapshotSummary, clock, write_snapshot};
 
 /// A disk without room for this has none for a snapshot.
 const PROBE_BYTES: usize = 4096;
@@ -140,8 +140,12 @@ impl Snapshots {
         loop {
             let (number, path) = free_path(&self.flight.output, first)?;
             let formats = &self.formats;
-            let Caught { hits, evidence, .. } = caught;
-            let written = write_snapshot(&path, window, formats, hits, evidence, &self.facts);
+            let seen = Seen {
+                hits: &caught.hits,
+                evidence: &caught.evidence,
+                gone: &caught.gone,
+            };
+            let written = write_snapshot(&path, window, formats, &seen, &self.facts);
             match written {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => first = number + 1,
                 written => return written,

@@ -16,7 +16,7 @@ use super::snapshots::{Folder, free_path};
 use super::tracker_names::key_name;
 use super::{FlightRecorder, STATUS_INTERVAL, TICK_MIN, start_recorder};
 use crate::cost::{Cost, CostMeter};
-use crate::{Recorder, SnapshotFacts, clock, housekeeping, write_snapshot};
+use crate::{Recorder, Seen, SnapshotFacts, clock, housekeeping, write_snapshot};
 use host::capabilities::Capabilities;
 
 /// Which trackers, and what with their hits.
@@ -377,7 +377,13 @@ impl Camera {
         let pages = pages?;
         let formats = self.recorder.formats();
         let (_, path) = free_path(&self.output, 1)?;
-        let written = write_snapshot(&path, &pages, &formats, &[], &[], &self.capabilities)?;
+        let written = write_snapshot(
+            &path,
+            &pages,
+            &formats,
+            &Seen::default(),
+            &self.capabilities,
+        )?;
         Ok(written.path)
     }
 }

@@ -15,7 +15,8 @@ const USED_UP_NS_MIN: i64 = SHARE_OF_NS / 2;
 /// So much more runtime than the work took.
 const RUNTIME_SPARE: i64 = 5;
 
-/// A runtime in which the work fits. Deadline and period stay, as `chrt` tells them.
+/// A runtime in which the work fits: more than it has now, which only `chrt` knows, because earlier
+/// work of the same period may have used that up. Deadline and period stay.
 pub(super) fn raise_runtime(case: &Case<'_>) -> Option<(String, String)> {
     let TermKind::RuntimeUsedUp { task } = &case.culprit.kind else {
         return None;
@@ -29,13 +30,14 @@ pub(super) fn raise_runtime(case: &Case<'_>) -> Option<(String, String)> {
     let ran: Duration = ran.map(|term| term.duration).sum();
     let runtime = rounded(ran + Duration::from_ns(ran.as_ns() / RUNTIME_SPARE));
     let because = format!(
-        "{} ran for {ran}, more than its runtime; or let it do less in a period",
+        "{}'s runtime was used up before its work was done, which took {ran} here; or let it do \
+         less in a period",
         task.comm
     );
     let (tid, ns) = (task.tid, runtime.as_ns());
     let command = format!(
         "set -- $(chrt -p {tid} | sed -n 's/.*parameters: //p' | tr / ' '); \
-         chrt -d -T {ns} -D $2 -P $3 -p 0 {tid}"
+         chrt -d -T $(($1 < {ns} ? {ns} : $1 + {ns})) -D $2 -P $3 -p 0 {tid}"
     );
     Some((because, command))
 }

@@ -114,7 +114,7 @@ pub(super) fn run(
         median: quantile(0.5),
         p99: quantile(0.99),
         said_late: (!typed.trigger.is_empty()).then_some(running.said_late),
-        unseen: statistics.lost + statistics.dropped,
+        unseen: statistics.lost + statistics.dropped + statistics.unjudged(),
         elapsed: status.elapsed,
         ended: ended.map(ended_text),
         failed: ended.is_some_and(|status| !status.success()),

@@ -101,7 +101,8 @@ fn has_budget(options: &WatchOptions) -> bool {
         || (options.timeout.is_some() && !options.new_worst)
 }
 
-/// What was lost may have been the worst: then nothing is said of the whole. Nor is it where
+/// What is proven to be late is late, whatever else there was. Else, what was lost or could not be
+/// judged may have been the worst: then nothing is said of the whole. Nor is it where
 /// something was asked of tasks of which no activation was judged, or that `slept` perhaps inside
 /// of their work for longer than was asked for: `check` says so too.
 fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcome {
@@ -111,9 +112,10 @@ fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcom
         samples,
         ..
     } = status.statistics;
-    match (lost + dropped, status.hits) {
+    let unknown = lost + dropped + status.statistics.unjudged();
+    match (unknown, status.hits) {
+        (_, 1..) if has_budget => Outcome::Exceeded,
         (1.., _) => Outcome::Inconclusive,
-        (0, 1..) if has_budget => Outcome::Exceeded,
         (0, 0) if slept || asks && samples == 0 => Outcome::Inconclusive,
         _ => Outcome::Fine,
     }
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_breaks_a_budget_and_a_loss_forbids_a_statement() {
+    fn a_hit_breaks_a_budget_and_else_a_loss_forbids_a_statement() {
         let slept = |slept: bool, hits: u64, has_budget: bool, expect: Outcome| {
             let mut status = status();
             (status.hits, status.statistics.samples) = (hits, 9);
@@ -195,7 +197,10 @@ mod tests {
         check((0, 0, 9), 0, true, Outcome::Fine);
         check((0, 0, 9), 1, false, Outcome::Fine);
         check((0, 0, 9), 1, true, Outcome::Exceeded);
-        check((1, 0, 9), 1, true, Outcome::Inconclusive);
+        check((1, 0, 9), 1, true, Outcome::Exceeded);
+        check((0, 1, 9), 1, true, Outcome::Exceeded);
+        check((1, 0, 9), 0, true, Outcome::Inconclusive);
+        check((1, 0, 9), 1, false, Outcome::Inconclusive);
         check((1, 0, 9), 0, false, Outcome::Inconclusive);
         check((0, 1, 9), 0, true, Outcome::Inconclusive);
         check((0, 1, 9), 1, false, Outcome::Inconclusive);
@@ -203,5 +208,27 @@ mod tests {
         check((0, 0, 0), 0, true, Outcome::Inconclusive);
         check((0, 0, 0), 1, true, Outcome::Exceeded);
         check((0, 0, 0), 0, false, Outcome::Fine);
+    }
+
+    #[test]
+    fn an_activation_that_nobody_could_judge_forbids_a_statement_whatever_the_reason() {
+        let check = |count: fn(&mut Statistics) -> &mut u64, hits: u64, expect: Outcome| {
+            let mut status = status();
+            (status.hits, status.statistics.samples) = (hits, 9);
+            *count(&mut status.statistics) = 1;
+            assert_eq!(outcome(&status, true, true, false), expect);
+        };
+        let reasons: [fn(&mut Statistics) -> &mut u64; 4] = [
+            |found| &mut found.untracked,
+            |found| &mut found.unseen,
+            |found| &mut found.unplaced,
+            |found| &mut found.unmeant,
+        ];
+        for reason in reasons {
+            check(reason, 0, Outcome::Inconclusive);
+            check(reason, 1, Outcome::Exceeded);
+        }
+        // Whoever is called otherwise now was judged until then.
+        check(|found| &mut found.renamed, 0, Outcome::Fine);
     }
 }

@@ -22,7 +22,7 @@ use super::heard::Ears;
 use super::hits_page::HitsView;
 use super::json::{cost_json, hit_line, snapshot_json};
 use super::pinned;
-use super::scope::{Scope, asked, slept_json, slept_text};
+use super::scope::{Scope, asked, slept_json, slept_text, unjudged_text};
 use super::targets::{Matched, Whom};
 use crate::exit::stdout_error;
 use crate::flags::{Color, Watch};
@@ -236,6 +236,10 @@ impl Observer {
                 "stale": statistics.stale,
                 "repaired": statistics.repaired,
                 "untracked": statistics.untracked,
+                "unseen": statistics.unseen,
+                "unplaced": statistics.unplaced,
+                "unmeant": statistics.unmeant,
+                "renamed": statistics.renamed,
                 "causes": self.book.causes.json(),
                 "until": self.scope.until_name(),
                 "calls_in_short": self.calls_in_short,
@@ -250,6 +254,7 @@ impl Observer {
             text.insert(0, '\n');
         }
         let _ = writeln!(text, "{}\n{}", summary(status), self.scope.judged(status));
+        text += &unjudged_text(statistics);
         text += &slept_text(self.scope.asked, status);
         if self.calls_in_short > 0 {
             let _ = writeln!(

@@ -58,7 +58,7 @@ pub(super) fn kind(status: &Status) -> Kind {
 /// The last row.
 pub(super) fn foot(status: &Status) -> String {
     let (statistics, seconds) = (&status.statistics, status.elapsed.as_ns() as f64 / 1e9);
-    let lost = statistics.lost + statistics.dropped;
+    let lost = statistics.lost + statistics.dropped + statistics.unjudged();
     let share = status.cost.share() * 100.0;
     let held_back = statistics.suppressed;
     format!("{seconds:.0} s  in short {held_back}  lost {lost}  cost {share:.2} %")

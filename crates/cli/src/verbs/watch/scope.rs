@@ -1,5 +1,6 @@
 //! What a watch judged: a number of hits says nothing without it.
 
+use bpf_host::Statistics;
 use capture::watch::{SleepsInside, Status};
 use event::Duration;
 use serde_json::{Value, json};
@@ -43,16 +44,52 @@ impl Scope {
             Until::SwitchIn => "to the switch-in; work after it not judged",
             Until::UserReturn => "to the return to user space; work after it not judged",
         };
-        let judged = match samples {
+        match samples {
             0 => format!("nothing judged: no activation of {whom} ended"),
             1 => format!("judged: 1 activation of {whom}, {to}"),
             _ => format!("judged: {samples} activations of {whom}, {to}"),
-        };
-        match statistics.untracked {
-            0 => judged,
-            wakeups => format!("{judged}; {wakeups} wake-ups of tasks that are not known yet"),
         }
     }
+}
+
+/// What could not be judged, and why: a line each, none where there is nothing to say.
+pub(super) fn unjudged_text(statistics: &Statistics) -> String {
+    let reasons = [
+        (
+            statistics.untracked,
+            "of tasks that the kernel had no memory to follow",
+        ),
+        (
+            statistics.unseen,
+            "whose wake-up was not seen, judged from their switch-in alone",
+        ),
+        (
+            statistics.unplaced,
+            "of which nothing says when they began, judged from their wake-up alone",
+        ),
+        (
+            statistics.unmeant,
+            "over the threshold, of tasks that were meant no longer at their end",
+        ),
+    ];
+    let those = reasons.iter().filter(|(count, _)| *count > 0);
+    let those: Vec<_> = those.map(|(count, why)| format!("{count} {why}")).collect();
+    let mut text = match statistics.unjudged() {
+        0 => String::new(),
+        1 => format!("1 activation could not be judged: {}\n", those.join("; ")),
+        all => format!(
+            "{all} activations could not be judged: {}\n",
+            those.join("; ")
+        ),
+    };
+    text += &match statistics.renamed {
+        0 => String::new(),
+        1 => "1 task is called otherwise now: what it did since then was not judged\n".to_owned(),
+        all => format!(
+            "{all} tasks are called otherwise now: what they did since then was not judged\n"
+        ),
+    };
+    text
 }
 
 /// What is late by itself: not what an application has to call so.
@@ -182,10 +219,9 @@ mod tests {
 
     #[test]
     fn a_number_of_hits_comes_with_what_was_judged() {
-        let check = |until, samples, untracked, expect: &str| {
+        let check = |until, samples, expect: &str| {
             let mut status = status();
             status.statistics.samples = samples;
-            status.statistics.untracked = untracked;
             let whom = "tasks called jackd".to_owned();
             let scope = Scope {
                 whom,
@@ -196,25 +232,44 @@ mod tests {
         };
         let block = "judged: 7 activations of tasks called jackd, to the end of the work; a sleep \
                      for a semaphore, a condition or an answer ends it";
-        check(Until::Block, 7, 0, block);
-        check(
-            Until::Block,
-            7,
-            2,
-            &format!("{block}; 2 wake-ups of tasks that are not known yet"),
-        );
+        check(Until::Block, 7, block);
         check(
             Until::SwitchIn,
             1,
-            0,
             "judged: 1 activation of tasks called jackd, to the switch-in; work after it not \
              judged",
         );
         check(
             Until::Block,
             0,
-            0,
             "nothing judged: no activation of tasks called jackd ended",
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_judged_is_said_with_its_reason() {
+        let check = |statistics: &Statistics, expect: &str| {
+            assert_eq!(unjudged_text(statistics), expect);
+        };
+        let mut statistics = Statistics::default();
+        check(&statistics, "");
+        statistics.unseen = 1;
+        check(
+            &statistics,
+            "1 activation could not be judged: 1 whose wake-up was not seen, judged from their \
+             switch-in alone\n",
+        );
+        statistics.untracked = 2;
+        let text = unjudged_text(&statistics);
+        assert!(text.starts_with("3 activations could not be judged: 2 of tasks that"));
+        assert!(text.contains("; 1 whose wake-up was not seen"), "{text}");
+        statistics = Statistics {
+            renamed: 1,
+            ..Statistics::default()
+        };
+        check(
+            &statistics,
+            "1 task is called otherwise now: what it did since then was not judged\n",
         );
     }
 }

@@ -1,0 +1,123 @@
+//! Check on the running kernel that no activation of a target leaves without a word: what cannot be
+//! judged is counted with its reason.
+
+mod scene;
+
+use std::io::{Read, Write};
+use std::time::Duration as Time;
+
+use bpf_host::{HitRing, Statistics, Targets, Watch, WatchConfig};
+use event::evidence::{EndKind, Hit};
+use event::{Cpu, Duration, TaskPattern};
+use scene::{STAGE, Victim};
+
+fn config(over: Duration) -> WatchConfig {
+    WatchConfig {
+        targets: Targets::Tasks(vec![TaskPattern::parse("scene-vic*").expect("a name")]),
+        threshold: over,
+        rate_limit_interval: Duration::ZERO,
+        end: EndKind::Blocked,
+        ..WatchConfig::default()
+    }
+}
+
+fn taken(ring: &mut HitRing) -> Vec<Hit> {
+    let mut hits = ring.wait(Time::from_millis(20)).expect("hits");
+    hits.extend(ring.wait(Time::from_millis(20)).expect("hits"));
+    hits
+}
+
+fn until(watch: &Watch, holds: impl Fn(&Statistics) -> bool) {
+    while !holds(&watch.statistics().expect("counters")) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn who_runs_behind_a_wake_up_that_was_not_seen_is_judged_from_there_and_counted() {
+    let _privileged = testkit::privileged();
+    let work = || scene::spin(Time::from_millis(4));
+    let _victim = Victim::start("scene-victim", 10, work);
+    let (mut watch, mut ring) = Watch::start(&config(Duration::from_ms(3))).expect("a watch");
+    until(&watch, |counted| counted.samples > 1);
+    taken(&mut ring);
+    let seen = watch.statistics().expect("counters").samples;
+    let look_away = || {
+        std::thread::sleep(Time::from_millis(40));
+    };
+    watch.without_wake_ups(look_away).expect("it looks again");
+    let counted = watch.statistics().expect("counters");
+    assert!(counted.unseen > 0, "{counted:?}");
+    assert!(counted.samples > seen, "{counted:?}");
+    let hits = taken(&mut ring);
+    assert!(hits.iter().any(|hit| hit.stale), "{hits:#?}");
+}
+
+#[test]
+fn who_is_called_otherwise_in_the_midst_of_a_late_activation_is_counted() {
+    let _privileged = testkit::privileged();
+    let check = |late: bool, expect: (u64, u64)| {
+        let (watch, _ring) = Watch::start(&config(Duration::from_ms(5))).expect("a watch");
+        let renamed = move || {
+            scene::become_task("scene-victim", STAGE, 10);
+            std::thread::sleep(Time::from_millis(2));
+            scene::spin(Time::from_millis(if late { 8 } else { 0 }));
+            scene::become_task("scene-other", STAGE, 10);
+            std::thread::sleep(Time::from_millis(2));
+        };
+        std::thread::spawn(renamed).join().expect("it ends");
+        let counted = watch.statistics().expect("counters");
+        assert_eq!((counted.unmeant, counted.renamed), expect, "{counted:?}");
+    };
+    check(true, (1, 1));
+    check(false, (0, 1));
+}
+
+/// A thread that blocks so often in one activation: it writes where there is no room.
+fn blocks(times: usize) {
+    let (mut read, mut write) = std::io::pipe().expect("a pipe");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            scene::become_task("scene-victim", STAGE, 10);
+            std::thread::sleep(Time::from_millis(2));
+            for _ in 0..times + 16 {
+                write.write_all(&[0; 4096]).expect("written");
+            }
+        });
+        std::thread::sleep(Time::from_millis(10));
+        let is_full = |read: &std::io::PipeReader| {
+            rustix::io::ioctl_fionread(read).expect("a pipe") >= 16 * 4096
+        };
+        for _ in 0..times {
+            while !is_full(&read) {
+                std::thread::yield_now();
+            }
+            read.read_exact(&mut [0; 4096]).expect("read");
+        }
+        while read.read(&mut [0; 4096]).expect("read") > 0 {}
+    });
+}
+
+#[test]
+fn evidence_that_more_blocks_overwrote_than_a_ring_holds_is_said_to_be_gone() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a reader beside the writer") {
+        return;
+    }
+    let check = |times: usize, expect: bool| {
+        let (watch, mut ring) = Watch::start(&config(Duration::from_ms(3))).expect("a watch");
+        std::thread::spawn(move || blocks(times))
+            .join()
+            .expect("it ends");
+        let hits = taken(&mut ring);
+        let longest = hits.iter().max_by_key(|hit| hit.latency()).expect("late");
+        let found = watch.evidence().read();
+        let is_of_it =
+            |gone: &&bpf_host::Gone| gone.cpu == Cpu(STAGE as u32) && gone.before > longest.origin;
+        let gone = found.gone.iter().any(|gone| is_of_it(&gone));
+        assert_eq!(gone, expect, "{:?} {longest:#?}", found.gone);
+    };
+    check(20, false);
+    // Some of so many find room at once.
+    check(1_500, true);
+}
