@@ -264,6 +264,6 @@ Examples:
   sudo rtscope watch syscall --task app --over 5ms --stacks
                                          its slow system calls, and where they waited
 
-Exit codes: 0 fine, 2 something took longer than --over or --timeout, or --trigger said so, else 3
-where activations were lost or could not be judged, none of the named tasks was judged, or at a
-trigger none of them was late.";
+Exit codes: 0 fine, 2 something took longer than --over or --timeout, or --trigger said so, 3 hits
+were lost, activations could not be judged and none was late, no activation of the named tasks was
+judged, or at a trigger none of them was late.";

@@ -101,10 +101,10 @@ fn has_budget(options: &WatchOptions) -> bool {
         || (options.timeout.is_some() && !options.new_worst)
 }
 
-/// What is proven to be late is late, whatever else there was. Else, what was lost or could not be
-/// judged may have been the worst: then nothing is said of the whole. Nor is it where
-/// something was asked of tasks of which no activation was judged, or that `slept` perhaps inside
-/// of their work for longer than was asked for: `check` says so too.
+/// What was lost may have been the worst: then nothing is said of the whole. Where nothing was
+/// late, nothing is said either where something could not be judged, where something was asked of
+/// tasks of which no activation was judged, or of those that `slept` perhaps inside of their work
+/// for longer than was asked for: `check` says so too.
 fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcome {
     let Statistics {
         lost,
@@ -112,10 +112,10 @@ fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcom
         samples,
         ..
     } = status.statistics;
-    let unknown = lost + dropped + status.statistics.unjudged();
-    match (unknown, status.hits) {
-        (_, 1..) if has_budget => Outcome::Exceeded,
+    match (lost + dropped, status.hits) {
         (1.., _) => Outcome::Inconclusive,
+        (0, 1..) if has_budget => Outcome::Exceeded,
+        _ if status.statistics.unjudged() > 0 => Outcome::Inconclusive,
         (0, 0) if slept || asks && samples == 0 => Outcome::Inconclusive,
         _ => Outcome::Fine,
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_breaks_a_budget_and_else_a_loss_forbids_a_statement() {
+    fn a_hit_breaks_a_budget_and_a_loss_forbids_a_statement() {
         let slept = |slept: bool, hits: u64, has_budget: bool, expect: Outcome| {
             let mut status = status();
             (status.hits, status.statistics.samples) = (hits, 9);
@@ -197,8 +197,8 @@ mod tests {
         check((0, 0, 9), 0, true, Outcome::Fine);
         check((0, 0, 9), 1, false, Outcome::Fine);
         check((0, 0, 9), 1, true, Outcome::Exceeded);
-        check((1, 0, 9), 1, true, Outcome::Exceeded);
-        check((0, 1, 9), 1, true, Outcome::Exceeded);
+        check((1, 0, 9), 1, true, Outcome::Inconclusive);
+        check((0, 1, 9), 1, true, Outcome::Inconclusive);
         check((1, 0, 9), 0, true, Outcome::Inconclusive);
         check((1, 0, 9), 1, false, Outcome::Inconclusive);
         check((1, 0, 9), 0, false, Outcome::Inconclusive);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_activation_that_nobody_could_judge_forbids_a_statement_whatever_the_reason() {
+    fn an_activation_that_nobody_could_judge_is_no_good_news_whatever_the_reason() {
         let check = |count: fn(&mut Statistics) -> &mut u64, hits: u64, expect: Outcome| {
             let mut status = status();
             (status.hits, status.statistics.samples) = (hits, 9);
