@@ -76,6 +76,9 @@ fn every_object_of_measure_is_as_its_schema_says() {
     check("gaps", "hw --for 1s --over 1us --json");
     check("gaps", "hw --for 1s --no-events --json");
     check("preempt", "preempt --rounds 50 --json");
+    check("deadline", "deadline --for 200ms --json");
+    check("queuelat", "queuelat --for 200ms --json");
+    check("ssdd", "ssdd --forks 2 --iters 100 --json");
     check("eval", "eval --for 4s --load none --budget 1s --json");
 
     let mut broken = check("cyclic", "cyclic --samples 5 --json");

@@ -1,30 +1,21 @@
 //! Tasks with deadlines as a table for people, and as JSON, schema rtscope.deadline version 1.
 
-use event::Duration;
 use measure::deadline::Reading;
 use measure::histogram::Histogram;
 use serde_json::{Value, json};
 
 use crate::cyclic::{carried, latency_json, us};
+use crate::measured::Measured;
 
-const SCHEMA: &str = "rtscope.deadline";
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA: (&str, u32) = ("rtscope.deadline", 1);
 
 /// What tasks with deadlines found.
 #[derive(Clone, Debug)]
 pub struct Deadlines<'a> {
     /// The tasks.
     pub readings: &'a [Reading],
-    /// How long they ran.
-    pub elapsed: Duration,
-    /// Whether that was as long as was asked.
-    pub complete: bool,
-    /// The longest that a task may begin after its release, when that was asked.
-    pub over: Option<Duration>,
-    /// The kernel's release, and how it preempts itself.
-    pub kernel: (&'a str, &'a str),
-    /// What makes the figures doubtful.
-    pub warnings: &'a [String],
+    /// On what that rests.
+    pub measured: Measured<'a>,
 }
 
 impl Deadlines<'_> {
@@ -32,7 +23,7 @@ impl Deadlines<'_> {
     pub fn exceeded(&self) -> bool {
         let is_late = |one: &Reading| {
             let longest = one.wakeup.extremes.map(|extremes| extremes.max);
-            let too_long = self.over.is_some_and(|over| longest > Some(over));
+            let too_long = self.measured.is_over(longest);
             one.missed > 0 || one.skipped > 0 || too_long
         };
         self.readings.iter().any(is_late)
@@ -74,7 +65,7 @@ pub fn deadline_text(found: &Deadlines) -> String {
         );
     }
     text += "in us\n\n";
-    text += match (found.exceeded(), found.complete) {
+    text += match (found.exceeded(), found.measured.complete) {
         (false, true) => "every task was done by its deadline, every time\n",
         (false, false) => "interrupted: no deadline was missed until then\n",
         (true, _) => {
@@ -82,13 +73,7 @@ pub fn deadline_text(found: &Deadlines) -> String {
              says who was in its way\n"
         }
     };
-    let (kernel, preemption) = found.kernel;
-    let seconds = found.elapsed.as_ns() as f64 / 1e9;
-    text += &format!("{seconds:.1} s, Linux {kernel}, preemption {preemption}\n");
-    for warning in found.warnings {
-        text += &format!("doubtful: {warning}\n");
-    }
-    text
+    text + &found.measured.foot()
 }
 
 /// Everything that was found.
@@ -108,23 +93,16 @@ pub fn deadline_json(found: &Deadlines) -> Value {
             "response": latency_json(&one.response),
         })
     };
-    json!({
-        "schema": SCHEMA,
-        "version": SCHEMA_VERSION,
-        "complete": found.complete,
-        "elapsed_ns": found.elapsed.as_ns(),
-        "kernel": found.kernel.0,
-        "preemption": found.kernel.1,
-        "over_ns": found.over.map(Duration::as_ns),
+    let figures = json!({
         "exceeded": found.exceeded(),
         "tasks": found.readings.iter().map(task).collect::<Vec<_>>(),
-        "warnings": found.warnings,
-    })
+    });
+    found.measured.json(SCHEMA, figures)
 }
 
 #[cfg(test)]
 mod tests {
-    use event::Tid;
+    use event::{Duration, Tid};
     use measure::deadline::TaskPlan;
     use measure::histogram::Recorder;
 
@@ -155,11 +133,13 @@ mod tests {
         let check = |readings: &[Reading], over_us: Option<i64>, expect: bool| {
             let found = Deadlines {
                 readings,
-                elapsed: Duration::from_ms(10),
-                complete: true,
-                over: over_us.map(Duration::from_us),
-                kernel: ("6.18", "none"),
-                warnings: &[],
+                measured: Measured {
+                    elapsed: Duration::from_ms(10),
+                    complete: true,
+                    over: over_us.map(Duration::from_us),
+                    kernel: ("6.18", "none"),
+                    warnings: &[],
+                },
             };
             assert_eq!(found.exceeded(), expect, "{readings:?} {over_us:?}");
             assert_eq!(deadline_json(&found)["exceeded"], expect);

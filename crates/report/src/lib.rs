@@ -17,6 +17,7 @@ mod incident;
 mod junit;
 mod loop_picture;
 mod looping;
+mod measured;
 mod preempt;
 mod queue;
 mod reports;
@@ -48,6 +49,7 @@ pub use loop_picture::{LoopBins, loop_picture};
 pub use looping::{
     LoopFacts, LossFreeRate, loop_file, loop_json, loop_plot, loop_text, rates_json, rates_text,
 };
+pub use measured::Measured;
 pub use preempt::{Preempt, preempt_json, preempt_text};
 pub use queue::{Queue, queue_json, queue_text};
 pub use reports::{

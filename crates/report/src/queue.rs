@@ -1,14 +1,14 @@
 //! Waits of packets as a table for people, and as JSON, schema rtscope.queuelat version 1.
 
-use event::{Cpu, Duration};
+use event::Cpu;
 use measure::histogram::Histogram;
 use measure::queue::Reading;
 use serde_json::{Value, json};
 
 use crate::cyclic::{carried, latency_json, us};
+use crate::measured::Measured;
 
-const SCHEMA: &str = "rtscope.queuelat";
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA: (&str, u32) = ("rtscope.queuelat", 1);
 
 /// What packets found.
 #[derive(Clone, Debug)]
@@ -17,23 +17,15 @@ pub struct Queue<'a> {
     pub reading: &'a Reading,
     /// Where they were sent and where read.
     pub cpus: (Cpu, Cpu),
-    /// How long.
-    pub elapsed: Duration,
-    /// Whether that was as long as was asked.
-    pub complete: bool,
-    /// The longest that a packet may wait, when that was asked.
-    pub over: Option<Duration>,
-    /// The kernel's release, and how it preempts itself.
-    pub kernel: (&'a str, &'a str),
-    /// What makes the figures doubtful.
-    pub warnings: &'a [String],
+    /// On what that rests.
+    pub measured: Measured<'a>,
 }
 
 impl Queue<'_> {
     /// Whether a packet waited longer than it may, or never came.
     pub fn exceeded(&self) -> bool {
         let longest = self.reading.queued.extremes.map(|extremes| extremes.max);
-        self.reading.lost > 0 || self.over.is_some_and(|over| longest > Some(over))
+        self.reading.lost > 0 || self.measured.is_over(longest)
     }
 }
 
@@ -69,31 +61,18 @@ pub fn queue_text(found: &Queue) -> String {
         &format!("in us\n\n{sent} sent, {lost} lost; at most {waiting_max} waited behind one\n");
     text += match found.exceeded() {
         true => {
-            "a packet waited too long: sudo rtscope watch --task rtscope-read --over DUR while it \
-             runs says why\n"
+            "a packet was lost or waited too long: sudo rtscope watch --task rtscope-read --over \
+             DUR while it runs says why\n"
         }
         false => "",
     };
-    let (kernel, preemption) = found.kernel;
-    let seconds = found.elapsed.as_ns() as f64 / 1e9;
-    text += &format!("{seconds:.1} s, Linux {kernel}, preemption {preemption}\n");
-    for warning in found.warnings {
-        text += &format!("doubtful: {warning}\n");
-    }
-    text
+    text + &found.measured.foot()
 }
 
 /// Everything that was found.
 pub fn queue_json(found: &Queue) -> Value {
     let reading = found.reading;
-    json!({
-        "schema": SCHEMA,
-        "version": SCHEMA_VERSION,
-        "complete": found.complete,
-        "elapsed_ns": found.elapsed.as_ns(),
-        "kernel": found.kernel.0,
-        "preemption": found.kernel.1,
-        "over_ns": found.over.map(Duration::as_ns),
+    let figures = json!({
         "exceeded": found.exceeded(),
         "sender_cpu": found.cpus.0.0,
         "reader_cpu": found.cpus.1.0,
@@ -103,12 +82,13 @@ pub fn queue_json(found: &Queue) -> Value {
         "waiting_max": reading.waiting_max,
         "queued": latency_json(&reading.queued),
         "whole": latency_json(&reading.whole),
-        "warnings": found.warnings,
-    })
+    });
+    found.measured.json(SCHEMA, figures)
 }
 
 #[cfg(test)]
 mod tests {
+    use event::Duration;
     use measure::histogram::Recorder;
 
     use super::*;
@@ -129,11 +109,13 @@ mod tests {
             let found = Queue {
                 reading: &reading,
                 cpus: (Cpu(0), Cpu(1)),
-                elapsed: Duration::from_ms(10),
-                complete: true,
-                over: over_us.map(Duration::from_us),
-                kernel: ("6.18", "none"),
-                warnings: &[],
+                measured: Measured {
+                    elapsed: Duration::from_ms(10),
+                    complete: true,
+                    over: over_us.map(Duration::from_us),
+                    kernel: ("6.18", "none"),
+                    warnings: &[],
+                },
             };
             assert_eq!(found.exceeded(), expect, "{lost} {over_us:?}");
             assert_eq!(queue_json(&found)["exceeded"], expect);

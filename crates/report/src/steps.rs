@@ -1,29 +1,20 @@
 //! Single steps as a table for people, and as JSON, schema rtscope.ssdd version 1.
 
-use event::Duration;
 use measure::steps::Reading;
 use serde_json::{Value, json};
 
 use crate::cyclic::{carried, latency_json, us};
+use crate::measured::Measured;
 
-const SCHEMA: &str = "rtscope.ssdd";
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA: (&str, u32) = ("rtscope.ssdd", 1);
 
 /// What tracers found.
 #[derive(Clone, Debug)]
 pub struct Steps<'a> {
     /// The tracers.
     pub readings: &'a [Reading],
-    /// How long they stepped.
-    pub elapsed: Duration,
-    /// Whether all was done that was asked.
-    pub complete: bool,
-    /// The longest that a step may take, when that was asked.
-    pub over: Option<Duration>,
-    /// The kernel's release, and how it preempts itself.
-    pub kernel: (&'a str, &'a str),
-    /// What makes the figures doubtful.
-    pub warnings: &'a [String],
+    /// On what that rests.
+    pub measured: Measured<'a>,
 }
 
 impl Steps<'_> {
@@ -31,7 +22,7 @@ impl Steps<'_> {
     pub fn exceeded(&self) -> bool {
         self.readings.iter().any(|one| {
             let longest = one.latency.extremes.map(|extremes| extremes.max);
-            one.wrong.is_some() || self.over.is_some_and(|over| longest > Some(over))
+            one.wrong.is_some() || self.measured.is_over(longest)
         })
     }
 }
@@ -61,7 +52,7 @@ pub fn steps_text(found: &Steps) -> String {
             text += &format!("wrong: process {}, step {step}: {what}\n", one.pid);
         }
     }
-    text += match (found.exceeded(), found.complete) {
+    text += match (found.exceeded(), found.measured.complete) {
         (false, true) => "every step came back as one step\n",
         (false, false) => "interrupted: every step until then came back as one step\n",
         (true, _) if found.readings.iter().all(|one| one.wrong.is_none()) => {
@@ -69,13 +60,7 @@ pub fn steps_text(found: &Steps) -> String {
         }
         (true, _) => "",
     };
-    let (kernel, preemption) = found.kernel;
-    let seconds = found.elapsed.as_ns() as f64 / 1e9;
-    text += &format!("{seconds:.1} s, Linux {kernel}, preemption {preemption}\n");
-    for warning in found.warnings {
-        text += &format!("doubtful: {warning}\n");
-    }
-    text
+    text + &found.measured.foot()
 }
 
 /// Everything that was found.
@@ -88,22 +73,16 @@ pub fn steps_json(found: &Steps) -> Value {
             "latency": latency_json(&one.latency),
         })
     };
-    json!({
-        "schema": SCHEMA,
-        "version": SCHEMA_VERSION,
-        "complete": found.complete,
-        "elapsed_ns": found.elapsed.as_ns(),
-        "kernel": found.kernel.0,
-        "preemption": found.kernel.1,
-        "over_ns": found.over.map(Duration::as_ns),
+    let figures = json!({
         "exceeded": found.exceeded(),
         "processes": found.readings.iter().map(process).collect::<Vec<_>>(),
-        "warnings": found.warnings,
-    })
+    });
+    found.measured.json(SCHEMA, figures)
 }
 
 #[cfg(test)]
 mod tests {
+    use event::Duration;
     use measure::histogram::Recorder;
 
     use super::*;
@@ -120,11 +99,13 @@ mod tests {
             };
             let found = Steps {
                 readings: &[reading],
-                elapsed: Duration::from_ms(10),
-                complete: true,
-                over: over_us.map(Duration::from_us),
-                kernel: ("6.18", "none"),
-                warnings: &[],
+                measured: Measured {
+                    elapsed: Duration::from_ms(10),
+                    complete: true,
+                    over: over_us.map(Duration::from_us),
+                    kernel: ("6.18", "none"),
+                    warnings: &[],
+                },
             };
             assert_eq!(found.exceeded(), expect, "{wrong:?} {over_us:?}");
             assert_eq!(steps_json(&found)["exceeded"], expect);

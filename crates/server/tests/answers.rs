@@ -1,13 +1,14 @@
 //! The types of the page's answers are the server's, and a diagnosis has what the page reads of it.
 
+mod asked;
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use asked::ask;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use server::View;
 use server::answers::{
     Diagnosis, Events, Info, Latencies, Losses, Marks, Moment, Report, Reports, RowAt, Tasks,
@@ -30,16 +31,7 @@ fn view() -> View {
         trace = trace.after(10).block(VICTIM, FAIR);
     }
     let trace = trace.lost(200, 240).after(60).block(FAIR, HOG);
-    let view = View::of(trace.build(), "made up".to_owned());
-    view.build(&AtomicBool::new(false));
-    view
-}
-
-fn ask(view: &View, path: &str, query: &str) -> Value {
-    let answer = view.answer(&format!("/api/v1/{path}"), query);
-    let text = String::from_utf8(answer.body).expect("text");
-    assert_eq!(answer.status, 200, "{path}?{query}: {text}");
-    serde_json::from_str(&text).expect("json")
+    asked::view(trace)
 }
 
 /// Compares a file with what it should say, or writes it where that is asked for.

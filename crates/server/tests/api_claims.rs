@@ -1,7 +1,10 @@
 //! The API without a network: what it answers, and that nothing that is asked brings it down.
 
+mod asked;
+
 use std::sync::atomic::AtomicBool;
 
+use asked::{ask, view};
 use proptest::prelude::*;
 use serde_json::Value;
 use server::{ForeignReport, View, ViewOptions};
@@ -26,19 +29,6 @@ fn story(turns: i64) -> SyntheticTrace {
         trace = trace.after(20).block(VICTIM, FAIR);
     }
     trace
-}
-
-fn view(trace: SyntheticTrace) -> View {
-    let view = View::of(trace.build(), "made up".to_owned());
-    view.build(&AtomicBool::new(false));
-    view
-}
-
-fn ask(view: &View, path: &str, query: &str) -> Value {
-    let answer = view.answer(&format!("/api/v1/{path}"), query);
-    let text = String::from_utf8(answer.body).expect("text");
-    assert_eq!(answer.status, 200, "{path}?{query}: {text}");
-    serde_json::from_str(&text).expect("json")
 }
 
 #[test]

@@ -148,6 +148,12 @@ fn render(
     }
 }
 
+/// The kernel's release, and how it preempts itself.
+pub(super) fn kernel(capabilities: &Capabilities) -> (&str, &str) {
+    let release = &capabilities.machine.kernel_release;
+    (release, capabilities.scheduler.preemption.name())
+}
+
 /// What makes figures of this machine doubtful, a line each.
 pub(super) fn warnings(capabilities: &Capabilities) -> Vec<String> {
     capabilities.doubts().iter().map(warning).collect()

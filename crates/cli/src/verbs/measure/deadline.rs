@@ -7,9 +7,9 @@ use event::{Duration, Result};
 use host::capabilities::Verb;
 use host::task;
 use measure::deadline::Run;
-use report::{Deadlines, deadline_json, deadline_text};
+use report::{Deadlines, Measured, deadline_json, deadline_text};
 
-use super::cyclic::warnings;
+use super::cyclic::{kernel, warnings};
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;
@@ -52,14 +52,13 @@ pub(super) fn run(typed: &flags::Deadline) -> Result<Outcome> {
     let warnings = warnings(&capabilities);
     let found = Deadlines {
         readings: &readings,
-        elapsed,
-        complete: goes_on() || options.run_for.is_none(),
-        over: options.over,
-        kernel: (
-            &capabilities.machine.kernel_release,
-            capabilities.scheduler.preemption.name(),
-        ),
-        warnings: &warnings,
+        measured: Measured {
+            elapsed,
+            complete: goes_on() || options.run_for.is_none(),
+            over: options.over,
+            kernel: kernel(&capabilities),
+            warnings: &warnings,
+        },
     };
     print(&match typed.json {
         true => format!("{}\n", deadline_json(&found)),

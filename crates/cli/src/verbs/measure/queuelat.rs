@@ -7,9 +7,9 @@ use event::{Cpu, Duration, Error, ErrorKind, Result};
 use host::capabilities::Verb;
 use host::task::{self, Policy};
 use measure::queue::{Plan, Run};
-use report::{Queue, queue_json, queue_text};
+use report::{Measured, Queue, queue_json, queue_text};
 
-use super::cyclic::warnings;
+use super::cyclic::{kernel, warnings};
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;
@@ -59,14 +59,13 @@ pub(super) fn run(typed: &flags::Queuelat) -> Result<Outcome> {
     let found = Queue {
         reading: &reading,
         cpus: (plan.sender, plan.reader),
-        elapsed,
-        complete,
-        over,
-        kernel: (
-            &capabilities.machine.kernel_release,
-            capabilities.scheduler.preemption.name(),
-        ),
-        warnings: &warnings,
+        measured: Measured {
+            elapsed,
+            complete,
+            over,
+            kernel: kernel(&capabilities),
+            warnings: &warnings,
+        },
     };
     print(&match typed.json {
         true => format!("{}\n", queue_json(&found)),

@@ -5,9 +5,9 @@ use std::time::Instant;
 use capture::capabilities;
 use event::{Duration, Error, ErrorKind, Result};
 use measure::steps::{Plan, Reading, Run};
-use report::{Steps, steps_json, steps_text};
+use report::{Measured, Steps, steps_json, steps_text};
 
-use super::cyclic::warnings;
+use super::cyclic::{kernel, warnings};
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;
@@ -57,14 +57,13 @@ pub(super) fn run(typed: &flags::Ssdd) -> Result<Outcome> {
     let warnings = warnings(&capabilities);
     let found = Steps {
         readings: &readings,
-        elapsed,
-        complete,
-        over,
-        kernel: (
-            &capabilities.machine.kernel_release,
-            capabilities.scheduler.preemption.name(),
-        ),
-        warnings: &warnings,
+        measured: Measured {
+            elapsed,
+            complete,
+            over,
+            kernel: kernel(&capabilities),
+            warnings: &warnings,
+        },
     };
     print(&match typed.json {
         true => format!("{}\n", steps_json(&found)),
