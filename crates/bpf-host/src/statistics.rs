@@ -43,9 +43,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Activations of targets that nobody could judge, or not from their begin.
+    /// Activations of targets that nobody could judge, or not from their begin; those whose wake-up
+    /// alone was not seen are no part of it.
     pub fn unjudged(&self) -> u64 {
-        self.untracked + self.unseen + self.unplaced + self.unmeant
+        self.untracked + self.unplaced + self.unmeant
     }
 
     /// The sample of this rank, 0 to 1, rounded up, and never above the longest; none when empty.

@@ -93,14 +93,7 @@ impl Hit {
 pub fn counted(line: &str) -> Option<u64> {
     let value: Value = serde_json::from_str(line).ok()?;
     (value["type"] == "end").then_some(())?;
-    let counts = [
-        "lost",
-        "dropped",
-        "untracked",
-        "unseen",
-        "unplaced",
-        "unmeant",
-    ];
+    let counts = ["lost", "dropped", "untracked", "unplaced", "unmeant"];
     let count = |key: &&str| value.get(*key)?.as_u64();
     Some(counts.iter().filter_map(count).sum())
 }
@@ -152,7 +145,7 @@ mod tests {
     #[test]
     fn what_a_watch_could_not_judge_is_counted_at_its_end() {
         assert_eq!(
-            counted(r#"{"type": "end", "lost": 1, "unseen": 2}"#),
+            counted(r#"{"type": "end", "lost": 1, "unmeant": 2}"#),
             Some(3)
         );
         assert_eq!(counted(r#"{"type": "hit", "lost": 1}"#), None);

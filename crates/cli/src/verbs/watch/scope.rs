@@ -60,10 +60,6 @@ pub(super) fn unjudged_text(statistics: &Statistics) -> String {
             "of tasks that the kernel had no memory to follow",
         ),
         (
-            statistics.unseen,
-            "whose wake-up was not seen, judged from their switch-in alone",
-        ),
-        (
             statistics.unplaced,
             "of which nothing says when they began, judged from their wake-up alone",
         ),
@@ -80,6 +76,13 @@ pub(super) fn unjudged_text(statistics: &Statistics) -> String {
         all => format!(
             "{all} activations could not be judged: {}\n",
             those.join("; ")
+        ),
+    };
+    text += &match statistics.unseen {
+        0 => String::new(),
+        1 => "1 activation was judged from its switch-in alone: no wake-up was seen\n".to_owned(),
+        all => format!(
+            "{all} activations were judged from their switch-in alone: no wake-up was seen\n"
         ),
     };
     text += &match statistics.renamed {
@@ -253,16 +256,24 @@ mod tests {
         };
         let mut statistics = Statistics::default();
         check(&statistics, "");
-        statistics.unseen = 1;
+        statistics.unplaced = 1;
         check(
             &statistics,
-            "1 activation could not be judged: 1 whose wake-up was not seen, judged from their \
-             switch-in alone\n",
+            "1 activation could not be judged: 1 of which nothing says when they began, judged \
+             from their wake-up alone\n",
         );
         statistics.untracked = 2;
         let text = unjudged_text(&statistics);
         assert!(text.starts_with("3 activations could not be judged: 2 of tasks that"));
-        assert!(text.contains("; 1 whose wake-up was not seen"), "{text}");
+        assert!(text.contains("; 1 of which nothing says"), "{text}");
+        statistics = Statistics {
+            unseen: 2,
+            ..Statistics::default()
+        };
+        check(
+            &statistics,
+            "2 activations were judged from their switch-in alone: no wake-up was seen\n",
+        );
         statistics = Statistics {
             renamed: 1,
             ..Statistics::default()
