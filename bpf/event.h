@@ -72,6 +72,7 @@ enum rts_irq {
 enum rts_chain_flag {
 	RTS_CHAIN_STALE = 1,    // its origin was too old to hand on: it starts at a later wake-up
 	RTS_CHAIN_REPAIRED = 2, // an exit was missed in it
+	RTS_CHAIN_UNSEEN = 4, // its wake-up was not seen: it starts at its timer, or as it ran
 };
 
 enum rts_target_kind {

@@ -9,6 +9,7 @@
 #include "rank.h"
 #include "steal.h"
 #include "stopped.h"
+#include "unseen.h"
 
 // Between a wake-up and the switch away that it crosses on its way.
 #define CROSSING_NS_MAX 20000
@@ -65,10 +66,12 @@ static __always_inline void leaves_in(struct task_state *state, rts_u64 activati
 static __always_inline bool switch_out(void *ctx, struct task_state *state,
 		struct task_struct *prev, unsigned int prev_state, rts_u64 now_ns)
 {
-	rts_u64 activation = *(volatile rts_u64 *)&state->activation;
+	rts_u64 activation;
 	bool target = filter_target(state, prev);
 	rts_s32 stop;
 
+	unseen_runs(state, prev, now_ns);
+	activation = *(volatile rts_u64 *)&state->activation;
 	if (!prev_state) {
 		preempted(ctx, state, prev, now_ns);
 		return true;
@@ -155,29 +158,6 @@ static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct t
 		task_describe(&state->culprit, prev);
 }
 
-// A target has a CPU that slept, and no wake-up of it was seen: the kernel leaves out the call of a
-// program that would interrupt itself, and two CPUs may take its sleep for different things. Nobody
-// knows for how long it waited for the CPU; its work counts from here.
-static __always_inline bool unseen_begins(struct task_state *state, struct task_struct *next,
-		rts_u64 now_ns)
-{
-	if (!state->was_target || !state->left || !filter_none() || !filter_target(state, next))
-		return false;
-	state->left = 0;
-	COUNT(unseen);
-	if (!now_ns)
-		now_ns = bpf_ktime_get_ns();
-	activation_begin(state);
-	chain_begin(&state->chain, now_ns, RTS_CHAIN_STALE);
-	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, next);
-	state->waker.tid = -1;
-	state->woken_ns = now_ns;
-	state->resumed = 0;
-	state->unsure = 0;
-	state->phase = PHASE_ACTIVE;
-	return true;
-}
-
 // A task that has a chain is scheduled in.
 static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *next, struct task_struct *prev, rts_u64 now_ns)
@@ -191,12 +171,13 @@ static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct tas
 		state->resumed = 1;
 		return true;
 	}
-	if (state->phase == PHASE_NONE)
-		return unseen_begins(state, next, now_ns);
-	if (state->phase != PHASE_WOKEN && state->phase != PHASE_YIELDED)
+	if (state->phase != PHASE_WOKEN && state->phase != PHASE_YIELDED &&
+	    (state->phase != PHASE_NONE || !state->left))
 		return false;
 	if (!now_ns)
 		now_ns = bpf_ktime_get_ns();
+	if (state->phase == PHASE_NONE && !unseen_begins(state, PHASE_WOKEN, now_ns))
+		return false;
 	if (state->phase == PHASE_YIELDED) {
 		activation_begin(state);
 		chain_begin(&state->chain, now_ns, 0);
@@ -267,7 +248,7 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		changed = resched_done(ctx, cpu, prev, !left_in && next_state &&
 					next_state->phase != PHASE_NONE, &now_ns);
 	if (prev->pid && filter_may_have_chain(prev) && (state = task_state(prev)) &&
-	    (state->phase != PHASE_NONE || is_kept_away(prev, left_in))) {
+	    (state->phase != PHASE_NONE || state->left || is_kept_away(prev, left_in))) {
 		if (!now_ns)
 			now_ns = bpf_ktime_get_ns();
 		changed = switch_out(ctx, state, prev, left_in, now_ns) || changed;

@@ -4,6 +4,7 @@
 // moment at which a target task is scheduled in. Which of these programs are attached follows from
 // the question asked and from the tracepoints that the kernel has.
 
+#include "arming.h"
 #include "profile.h"
 #include "switch.h"
 #include "tasks.h"
@@ -83,7 +84,7 @@ int BPF_PROG(softirq_exit, unsigned int vector)
 SEC("tp_btf/hrtimer_start")
 int BPF_PROG(hrtimer_start, struct hrtimer *timer)
 {
-	PROGRAM(HRTIMER_START, on_hrtimer_start(timer));
+	PROGRAM(HRTIMER_START, on_hrtimer_start(ctx, timer));
 }
 
 SEC("tp_btf/hrtimer_expire_entry")

@@ -38,6 +38,7 @@ pub fn decode_hit(bytes: &[u8], threshold: Duration) -> Result<Hit> {
         overflow: hit.overflow,
         stale: hit.flags & raw::CHAIN_STALE != 0,
         repaired: hit.flags & raw::CHAIN_REPAIRED != 0,
+        unseen: hit.flags & raw::CHAIN_UNSEEN != 0,
         steps: hit.steps[..length]
             .iter()
             .map(decode_step)

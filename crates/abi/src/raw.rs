@@ -28,6 +28,7 @@ pub const PROGRAMS_MAX: usize = 13;
 
 pub const CHAIN_STALE: u32 = 1;
 pub const CHAIN_REPAIRED: u32 = 2;
+pub const CHAIN_UNSEEN: u32 = 4;
 pub const TARGET_ALL: u8 = 0;
 pub const TARGET_REAL_TIME: u8 = 1;
 pub const TARGET_FLAGGED: u8 = 2;

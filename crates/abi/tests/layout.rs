@@ -248,6 +248,7 @@ fn values(claims: &mut Claims) {
             event::evidence::BlockedOn::Mutex as usize,
         ),
         ("RTS_CHAIN_REPAIRED", CHAIN_REPAIRED as usize),
+        ("RTS_CHAIN_UNSEEN", CHAIN_UNSEEN as usize),
         (
             "(unsigned long)-RTS_IRQ_WORK",
             event::evidence::irq::IRQ_WORK.unsigned_abs() as usize,

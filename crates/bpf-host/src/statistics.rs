@@ -32,7 +32,8 @@ pub struct Statistics {
     pub storage_failures: u64,
     /// Activations of targets over the threshold of which the end was not seen.
     pub dropped: u64,
-    /// Activations of targets whose wake-up was not seen: they count from the switch-in.
+    /// Activations of targets whose wake-up was not seen: they count from their own timer's expiry,
+    /// or from when they were seen to run.
     pub unseen: u64,
     /// Those of which nothing says when they began.
     pub unplaced: u64,

@@ -38,6 +38,7 @@ const READ_STEAL: &str = "read_steal";
 pub struct Watch {
     // Dropped in this order: the programs are detached before their maps go.
     wakes: Vec<Link>,
+    switches: Vec<Link>,
     links: Vec<Link>,
     resolve: Link,
     waiting: Option<Link>,
@@ -96,6 +97,7 @@ impl Watch {
         let steal = StealReader::open(&object, raw.steal_offset != 0);
         let evidence = EvidenceRings::map(&object)?;
         let (links, resolve) = attach(&object)?;
+        let switches = object::attach(&object, switches)?;
         // Last: no chain begins before all that it may pass through is seen.
         let wakes = object::attach(&object, wakes)?;
         run_iterator(&attach_iterator(&object, BEGIN_OPEN)?)?;
@@ -106,6 +108,7 @@ impl Watch {
             .transpose()?;
         let watch = Watch {
             wakes,
+            switches,
             links,
             resolve,
             waiting,
@@ -203,17 +206,24 @@ impl Watch {
 
     /// The number of programs that are attached.
     pub fn programs(&self) -> usize {
-        self.links.len() + self.wakes.len()
+        self.links.len() + self.switches.len() + self.wakes.len()
     }
 
-    /// For tests: no wake-up is seen while `meanwhile` runs, as where the kernel leaves out a call.
+    /// For tests: no wake-up is seen while `meanwhile` runs, and no switch where these are hidden
+    /// too, as where the kernel calls no program.
     ///
     /// # Errors
     /// When the kernel refuses to attach the programs again.
     #[doc(hidden)]
-    pub fn without_wake_ups(&mut self, meanwhile: impl FnOnce()) -> Result<()> {
+    pub fn without_wake_ups(&mut self, switches_too: bool, meanwhile: impl FnOnce()) -> Result<()> {
         self.wakes.clear();
+        if switches_too {
+            self.switches.clear();
+        }
         meanwhile();
+        if switches_too {
+            self.switches = object::attach(&self.object, switches)?;
+        }
         self.wakes = object::attach(&self.object, wakes)?;
         Ok(())
     }
@@ -227,8 +237,8 @@ impl Watch {
 /// Attaches everything, and gives every task its storage; the iterator that does so comes back too.
 ///
 /// The order matters, because each takes its time. Newcomers first, then those who are there: no
-/// task is woken before it is known. Exits before entries: no frame stays open. Wake-ups are left
-/// to the caller.
+/// task is woken before it is known. Exits before entries: no frame stays open. Switches and
+/// wake-ups are left to the caller.
 fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
     let knows = |program: &str| KNOW_TASKS.contains(&program);
     let exits = |program: &str| program.ends_with("_exit");
@@ -236,9 +246,14 @@ fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
     let resolve = attach_iterator(object, RESOLVE)?;
     resolve_all(object, &resolve)?;
     links.extend(object::attach(object, exits)?);
-    let others = |program: &str| !knows(program) && !exits(program) && !wakes(program);
+    let others =
+        |program: &str| !knows(program) && !exits(program) && !switches(program) && !wakes(program);
     links.extend(object::attach(object, others)?);
     Ok((links, resolve))
+}
+
+fn switches(program: &str) -> bool {
+    program == "sched_switch"
 }
 
 fn wakes(program: &str) -> bool {

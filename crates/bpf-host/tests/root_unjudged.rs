@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::time::Duration as Time;
 
 use bpf_host::{HitRing, Statistics, Targets, Watch, WatchConfig};
-use event::evidence::{EndKind, Hit};
+use event::evidence::{EndKind, Hit, StepKind};
 use event::{Cpu, Duration, TaskPattern};
 use scene::{STAGE, Victim};
 
@@ -27,6 +27,10 @@ fn taken(ring: &mut HitRing) -> Vec<Hit> {
     hits
 }
 
+fn look_away() {
+    std::thread::sleep(Time::from_millis(40));
+}
+
 fn until(watch: &Watch, holds: impl Fn(&Statistics) -> bool) {
     while !holds(&watch.statistics().expect("counters")) {
         std::thread::yield_now();
@@ -34,7 +38,7 @@ fn until(watch: &Watch, holds: impl Fn(&Statistics) -> bool) {
 }
 
 #[test]
-fn who_runs_behind_a_wake_up_that_was_not_seen_is_judged_from_there_and_counted() {
+fn who_runs_behind_a_wake_up_that_was_not_seen_is_judged_from_its_timer_and_counted() {
     let _privileged = testkit::privileged();
     let work = || scene::spin(Time::from_millis(4));
     let _victim = Victim::start("scene-victim", 10, work);
@@ -42,15 +46,40 @@ fn who_runs_behind_a_wake_up_that_was_not_seen_is_judged_from_there_and_counted(
     until(&watch, |counted| counted.samples > 1);
     taken(&mut ring);
     let seen = watch.statistics().expect("counters").samples;
-    let look_away = || {
-        std::thread::sleep(Time::from_millis(40));
-    };
-    watch.without_wake_ups(look_away).expect("it looks again");
+    watch
+        .without_wake_ups(false, look_away)
+        .expect("it looks again");
     let counted = watch.statistics().expect("counters");
     assert!(counted.unseen > 0, "{counted:?}");
     assert!(counted.samples > seen, "{counted:?}");
     let hits = taken(&mut ring);
-    assert!(hits.iter().any(|hit| hit.stale), "{hits:#?}");
+    let due = |hit: &&Hit| hit.unseen && hit.steps[0].kind == StepKind::TimerExpiry;
+    let hit = hits.iter().find(due);
+    let hit = hit.unwrap_or_else(|| panic!("{hits:#?}"));
+    assert_eq!(
+        (hit.origin, hit.stale),
+        (hit.steps[0].time, false),
+        "{hit:#?}"
+    );
+}
+
+#[test]
+fn who_runs_behind_a_switch_that_was_not_seen_is_judged_as_it_arms_its_next_timer() {
+    let _privileged = testkit::privileged();
+    let _victim = Victim::start("scene-victim", 10, || ());
+    let config = WatchConfig {
+        end: EndKind::SwitchIn,
+        ..config(Duration::from_ms(1_000))
+    };
+    let (mut watch, _ring) = Watch::start(&config).expect("a watch");
+    until(&watch, |counted| counted.samples > 1);
+    let before = watch.statistics().expect("counters");
+    watch
+        .without_wake_ups(true, look_away)
+        .expect("it looks again");
+    let after = watch.statistics().expect("counters");
+    assert!(after.unseen > before.unseen, "{before:?} {after:?}");
+    assert!(after.samples > before.samples, "{before:?} {after:?}");
 }
 
 #[test]

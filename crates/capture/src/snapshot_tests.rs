@@ -33,6 +33,7 @@ fn hit(origin_ns: i64, end_ns: i64, cpus: &[u32]) -> Hit {
         overflow: 0,
         stale: false,
         repaired: true,
+        unseen: false,
         culprit: Some(task("hog")),
         steps: cpus.iter().map(step).collect(),
         cost: Duration::from_ns(12),

@@ -49,6 +49,7 @@ fn hit(window: TimeRange) -> Hit {
         overflow: 0,
         stale: false,
         repaired: true,
+        unseen: false,
         culprit: Some(task(43, "hog", 10)),
         steps: vec![
             step(StepKind::Hardirq, window.begin, -1, "local_timer"),

@@ -59,6 +59,14 @@ fn the_most_of_one_task_first(causes: Vec<Sum>) -> Vec<Sum> {
     ranked.into_iter().map(|(_, cause)| cause).collect()
 }
 
+/// Whether it is worth a word beside others, or where nothing is proven.
+pub(crate) fn matters(culprit: &Culprit) -> bool {
+    let is_task = culprit.kind.task().is_some();
+    let task_matters =
+        culprit.share >= FURTHER_TASK_SHARE_MIN || culprit.duration >= FURTHER_TASK_MIN;
+    culprit.share >= FURTHER_SHARE_MIN || is_task && task_matters
+}
+
 /// What made it late, the largest first.
 pub(crate) fn culprits(late: &LateActivation) -> Vec<Culprit> {
     let total = late.latency();
@@ -80,11 +88,6 @@ pub(crate) fn culprits(late: &LateActivation) -> Vec<Culprit> {
     });
     let causes = switch.into_iter().chain(causes);
     let mut culprits: Vec<_> = causes.map(culprit).collect();
-    let matters = |c: &Culprit| {
-        let is_task = c.kind.task().is_some();
-        let task_matters = c.share >= FURTHER_TASK_SHARE_MIN || c.duration >= FURTHER_TASK_MIN;
-        c.share >= FURTHER_SHARE_MIN || is_task && task_matters
-    };
     let mut place = 0;
     culprits.retain(|culprit| {
         place += 1;

@@ -173,6 +173,9 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
     if hit.stale {
         ledger.grade = ledger.grade.max(Grade::Censored);
     }
+    if hit.unseen {
+        ledger.grade = ledger.grade.max(Grade::Unrecorded);
+    }
     let range = TimeRange {
         begin: origin,
         end: hit.end,

@@ -1,6 +1,6 @@
 //! One name for each nanosecond of a phase: the rules of `docs/ledger.md`.
 
-use event::{Cpu, Duration, Instant, Prio};
+use event::{Cpu, Duration, Instant, Prio, TimeRange};
 
 use event::evidence::{Mode, Role};
 
@@ -105,7 +105,10 @@ fn stand_still(pieces: &mut Vec<Piece>, first: usize, (begin_ns, end_ns): Span) 
     for piece in named {
         let known = matches!(
             piece.key,
-            Key::Steal | Key::Unexplained(Reason::WindowEdge | Reason::LostEvents)
+            Key::Steal
+                | Key::Unexplained(
+                    Reason::WindowEdge | Reason::LostEvents | Reason::SwitchNotRecorded
+                )
         );
         let (from_ns, until_ns) = (piece.begin_ns.max(begin_ns), piece.end_ns.min(end_ns));
         if known || from_ns >= until_ns {
@@ -257,11 +260,23 @@ impl Namer<'_> {
         }
         match what {
             What::Edge => Key::Unexplained(Reason::WindowEdge),
-            What::Lost => Key::Unexplained(Reason::LostEvents),
+            What::Lost => Key::Unexplained(self.unknown(slice)),
             What::Nmi => Key::Nmi,
             What::Hardirq(irq) => Key::Hardirq(irq),
             What::Softirq(vector) => Key::Softirq(vector),
             What::Task => self.task(slice),
+        }
+    }
+
+    /// Why nobody knows who had the CPU.
+    fn unknown(&self, slice: &Slice) -> Reason {
+        let range = TimeRange {
+            begin: Instant::from_ns(slice.begin_ns),
+            end: Instant::from_ns(slice.end_ns),
+        };
+        match self.model.is_lossy(range, &[self.cpu]) {
+            true => Reason::LostEvents,
+            false => Reason::SwitchNotRecorded,
         }
     }
 

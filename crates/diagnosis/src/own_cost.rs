@@ -22,8 +22,11 @@ pub(crate) fn charge(model: &Model, cpu: Option<Cpu>, pieces: &mut Vec<Piece>, f
         split_at(pieces, first, end_ns);
         for piece in &mut pieces[first..] {
             let inside = begin_ns <= piece.begin_ns && piece.end_ns <= end_ns;
-            let unseen = Key::Unexplained(Reason::LostEvents);
-            if inside && piece.key != unseen {
+            let is_known = !matches!(
+                piece.key,
+                Key::Unexplained(Reason::LostEvents | Reason::SwitchNotRecorded)
+            );
+            if inside && is_known {
                 piece.key = Key::OwnCost;
             }
         }

@@ -13,6 +13,8 @@ use event::evidence::{PreemptionModel, StopKind, TaskRef};
 pub enum Reason {
     /// Events of that CPU were lost there.
     LostEvents,
+    /// A switch on that CPU was not recorded, and nobody knows who had it.
+    SwitchNotRecorded,
     /// That CPU's events begin later or end earlier.
     WindowEdge,
     /// A timer was late, and no stack says which code kept interrupts off.
@@ -79,6 +81,7 @@ impl fmt::Display for Reason {
                 );
             }
             Reason::LostEvents => "events were lost there",
+            Reason::SwitchNotRecorded => "a switch was not recorded, so nobody knows who ran",
             Reason::WindowEdge => "outside the recorded window",
             Reason::LateTimerWithoutStack => "a late timer without a stack",
             Reason::LateTimerInUserMode => "a late timer while user code ran",

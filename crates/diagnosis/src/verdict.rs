@@ -4,7 +4,7 @@ use event::{Cpu, Duration, TimeRange};
 use trace::TraceInfo;
 
 use crate::advice;
-use crate::culprits::{FURTHER_SHARE_MIN, culprits};
+use crate::culprits::{FURTHER_SHARE_MIN, culprits, matters};
 use crate::diagnose::{is_virtual, steal_is_unreported};
 use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
@@ -238,10 +238,10 @@ fn sentence(
         );
     }
     let head = format!("{task} {} on {}", what_happened(late, waits), late.cpu);
-    let clauses: Vec<_> = culprits
+    let named = culprits
         .iter()
-        .map(|culprit| clause(culprit, late.cpu))
-        .collect();
+        .filter(|culprit| conclusive || matters(culprit));
+    let clauses: Vec<_> = named.map(|culprit| clause(culprit, late.cpu)).collect();
     // By share, not by time: no "then".
     let clauses = clauses.join("; and ");
     let unexplained = late.ledger.unexplained();
@@ -256,26 +256,35 @@ fn sentence(
     if conclusive {
         return format!("{head}: {clauses}; {unexplained} are unexplained{reason}.");
     }
-    let carries = |first: &&Culprit| first.share >= CARRYING_SHARE || late.ledger.is_good();
-    let stolen = culprits.first().filter(carries);
-    let stolen = stolen.and_then(|first| hypervisor(info, late, first));
     if is_own_work(late) {
         return format!("{head}: {}{}.", own_doing(late), besides(late, culprits));
     }
-    let why = match (late.ledger.grade, stolen) {
-        (Grade::Lossy, _) if lacks_evidence(model, late) => {
-            "a part of what the watch saw is missing".to_owned()
-        }
-        (Grade::Lossy, _) => "events were lost inside it".to_owned(),
-        (Grade::Unrecorded, _) => "a switch to it was not recorded".to_owned(),
-        (_, Some(stolen)) => stolen,
-        (Grade::Censored, _) => "the window does not hold it whole".to_owned(),
-        (Grade::Complete, _) => format!("{unexplained} have no proven cause{reason}"),
-    };
+    let carries = |first: &&Culprit| first.share >= CARRYING_SHARE || late.ledger.is_good();
+    let stolen = culprits.first().filter(carries);
+    let stolen = stolen.and_then(|first| hypervisor(info, late, first));
+    let why = doubt(model, late, stolen);
+    let rest = format!("{unexplained} have no proven cause{reason}");
     if clauses.is_empty() {
-        return format!("{head}, and nobody can be named: {why}.");
+        let why = why.map_or_else(String::new, |why| format!("{why}; "));
+        return format!("{head}, and nobody can be named: {why}{rest}.");
     }
+    let why = why.unwrap_or(rest);
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
+}
+
+/// What forbids a verdict, beside time that has no proven cause; `stolen`: it may be the host's.
+fn doubt(model: &Model, late: &LateActivation, stolen: Option<String>) -> Option<String> {
+    let is_unseen = late.hit.as_ref().is_some_and(|hit| hit.unseen);
+    let why = match late.ledger.grade {
+        Grade::Lossy if lacks_evidence(model, late) => "a part of what the watch saw is missing",
+        Grade::Lossy => "events were lost inside it",
+        Grade::Unrecorded if is_unseen => "its wake-up was not seen",
+        Grade::Unrecorded => "a switch to it was not recorded",
+        _ if stolen.is_some() => return stolen,
+        Grade::Censored => "the window does not hold it whole",
+        Grade::Complete => return None,
+    };
+    Some(why.to_owned())
 }
 
 /// Which others took a good part of what was the task's own work first.

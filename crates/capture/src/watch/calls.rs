@@ -352,6 +352,7 @@ mod tests {
             overflow: 0,
             stale: false,
             repaired: false,
+            unseen: false,
             culprit: None,
             steps: vec![],
             cost: Duration::ZERO,

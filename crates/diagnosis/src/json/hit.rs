@@ -16,6 +16,7 @@ pub fn hit_json(hit: &Hit) -> Value {
         "preemptions": hit.preemptions,
         "steps_left_out": hit.overflow,
         "stale": hit.stale,
+        "unseen": hit.unseen,
         "repaired": hit.repaired,
         "cost_ns": hit.cost.as_ns(),
         "culprit": hit.culprit.as_ref().map(task_json),
@@ -105,6 +106,7 @@ mod tests {
             overflow: 0,
             stale: false,
             repaired: false,
+            unseen: false,
             culprit: Some(task),
             steps: vec![
                 step(StepKind::Hardirq, -1, 1_000),

@@ -8,6 +8,7 @@ use crate::{Cpu, Duration, Field, Instant, Prio, Value};
 /// Bits of a hit's `flags` in a trace.
 const FLAG_STALE: u32 = 1 << 0;
 const FLAG_REPAIRED: u32 = 1 << 1;
+const FLAG_UNSEEN: u32 = 1 << 2;
 
 /// Numbers of interrupts that the programs of the watch know by themselves, in a step's `id`; all
 /// of them are in [`crate::vectors::VECTORS`].
@@ -153,6 +154,9 @@ pub struct Hit {
     pub stale: bool,
     /// A missed exit was repaired in it.
     pub repaired: bool,
+    /// Its wake-up was not seen: it begins with the expiry of its task's own timer or, `stale`, as
+    /// that was first seen to run.
+    pub unseen: bool,
     /// Who left the CPU when the target came on it; idle tasks have tid 0. None when the target
     /// still waits.
     pub culprit: Option<TaskRef>,
@@ -266,6 +270,7 @@ impl Record for Hit {
     fn encode(&self, out: &mut Vec<u8>) {
         let stale = if self.stale { FLAG_STALE } else { 0 };
         let repaired = if self.repaired { FLAG_REPAIRED } else { 0 };
+        let unseen = if self.unseen { FLAG_UNSEEN } else { 0 };
         Part::encode(&self.id, out);
         self.end_kind.encode(out);
         self.origin.encode(out);
@@ -274,7 +279,7 @@ impl Record for Hit {
         self.task.encode(out);
         self.preemptions.encode(out);
         self.overflow.encode(out);
-        (stale | repaired).encode(out);
+        (stale | repaired | unseen).encode(out);
         self.culprit.encode(out);
         record::encode_sequence(&self.steps, out, encode_step);
         self.cost.encode(out);
@@ -296,6 +301,7 @@ impl Record for Hit {
             overflow: u32::decode("overflow", source)?,
             stale: flags & FLAG_STALE != 0,
             repaired: flags & FLAG_REPAIRED != 0,
+            unseen: flags & FLAG_UNSEEN != 0,
             culprit: Part::decode("culprit_", source)?,
             steps: record::decode_sequence("steps", source, decode_step),
             cost: Duration::decode("cost_ns", source)?,
@@ -342,6 +348,7 @@ mod tests {
                 overflow: 2,
                 stale: true,
                 repaired: false,
+                unseen: culprit.is_none(),
                 culprit,
                 steps: vec![step(5, StepKind::Waking), step(1_000, StepKind::SwitchIn)],
                 cost: Duration::from_ns(12),

@@ -76,6 +76,7 @@ mod tests {
             overflow: 0,
             stale: false,
             repaired: false,
+            unseen: false,
             culprit: None,
             steps: Vec::new(),
             cost: Duration::ZERO,

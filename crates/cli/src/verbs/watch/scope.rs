@@ -80,9 +80,14 @@ pub(super) fn unjudged_text(statistics: &Statistics) -> String {
     };
     text += &match statistics.unseen {
         0 => String::new(),
-        1 => "1 activation was judged from its switch-in alone: no wake-up was seen\n".to_owned(),
+        1 => {
+            "1 wake-up was not seen: its activation was judged from the task's own timer, or from \
+              when it ran\n"
+                .to_owned()
+        }
         all => format!(
-            "{all} activations were judged from their switch-in alone: no wake-up was seen\n"
+            "{all} wake-ups were not seen: their activations were judged from the tasks' own \
+             timers, or from when they ran\n"
         ),
     };
     text += &match statistics.renamed {
@@ -272,7 +277,8 @@ mod tests {
         };
         check(
             &statistics,
-            "2 activations were judged from their switch-in alone: no wake-up was seen\n",
+            "2 wake-ups were not seen: their activations were judged from the tasks' own timers, \
+             or from when they ran\n",
         );
         statistics = Statistics {
             renamed: 1,

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// A timer is armed: by a task that goes to sleep with it, or that was busy when it was due. Either
+// shows that this task runs.
+
+#ifndef RTSCOPE_ARMING_H
+#define RTSCOPE_ARMING_H
+
+#include "timer.h"
+#include "unseen.h"
+
+// A task that arms a timer after its expiry was busy when it was due.
+static __always_inline void release_note(rts_u64 expiry_ns)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct task_state *state;
+
+	if (!cpu || cpu->hardirq.active || !current->pid)
+		return;
+	state = task_state(current);
+	if (state && !state->softirq.vector_plus_1)
+		state->release_ns = expiry_ns;
+}
+
+// The timer that a task sleeps with lies on that task's stack: until when it sleeps at most.
+static __always_inline void sleep_note(void *ctx, struct hrtimer *timer, rts_u64 expiry_ns)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	rts_u32 stack = (rts_u32)(rts_u64)current->stack;
+	struct task_state *state;
+
+	if (hrtimer_address(timer) - stack >= KERNEL_STACK_BYTES || !current->pid ||
+	    !filter_may_have_chain(current))
+		return;
+	state = task_state(current);
+	if (!state)
+		return;
+	if (state->left && unseen_runs(state, current, bpf_ktime_get_ns()) &&
+	    config.end_kind == RTS_END_SWITCH_IN)
+		hit_own_end(ctx, state, current, state->woken_ns, RTS_END_SWITCH_IN, ENDS_AND_RUNS);
+	state->armed_ns = expiry_ns;
+	state->arms = 1;
+}
+
+// Neither the lateness nor the expiry of a timer that is armed late says anything of this CPU.
+static __always_inline bool on_hrtimer_start(void *ctx, struct hrtimer *timer)
+{
+	rts_u64 expiry_ns = hrtimer_expiry_ns(timer);
+
+	sleep_note(ctx, timer, expiry_ns);
+	if (!hrtimer_armed_late(timer, expiry_ns))
+		return false;
+	release_note(expiry_ns);
+	return true;
+}
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// A target runs, or is scheduled in, though it sleeps as far as anybody saw: the kernel calls no
+// program that would interrupt itself, some kernels call none while certain tasks of theirs have
+// the CPU, and two CPUs may differ about a sleep. Its activation is judged all the same.
+// The timer that it slept with says since when it was due; else it counts from here.
+
+#ifndef RTSCOPE_UNSEEN_H
+#define RTSCOPE_UNSEEN_H
+
+#include "cycle.h"
+
+// When the timer of its last sleep was due: never before the sleep. 0: it had none, or has not
+// expired.
+static __always_inline rts_u64 unseen_due_ns(const struct task_state *state, rts_u64 now_ns)
+{
+	if (!state->armed_ns || state->armed_ns > now_ns)
+		return 0;
+	return state->armed_ns > state->slept_ns ? state->armed_ns : state->slept_ns;
+}
+
+// The activation of a target that sleeps as far as anybody saw begins: in `phase`, as of now. What
+// its cycle was until now is not known. Little is done here: it is a part of the largest program.
+static __always_inline bool unseen_begins(struct task_state *state, rts_u8 phase, rts_u64 now_ns)
+{
+	rts_u64 due_ns = unseen_due_ns(state, now_ns);
+
+	// It was a target as it left: what else it may have become meanwhile is asked for at its end.
+	state->left = 0;
+	if (!state->was_target || !filter_none())
+		return false;
+	COUNT(unseen);
+	activation_begin(state);
+	if (due_ns) {
+		chain_begin(&state->chain, due_ns, RTS_CHAIN_UNSEEN);
+		chain_append(&state->chain, RTS_STEP_TIMER_EXPIRY, due_ns, 0);
+		state->released_ns = due_ns;
+	} else {
+		chain_begin(&state->chain, now_ns, RTS_CHAIN_UNSEEN | RTS_CHAIN_STALE);
+	}
+	state->cycle_ns = due_ns;
+	state->others = 0;
+	state->waker.tid = -1;
+	state->culprit.tid = -1;
+	state->has_waker_stack = 0;
+	state->throttled_ns = 0;
+	state->woken_ns = now_ns;
+	state->resumed = 0;
+	state->unsure = 0;
+	state->phase = phase;
+	return true;
+}
+
+// A target runs, since some time that nobody saw: its wait has ended by now.
+static __always_inline bool unseen_runs(struct task_state *state, struct task_struct *task,
+		rts_u64 now_ns)
+{
+	if (!state->left || state->phase != PHASE_NONE ||
+	    !unseen_begins(state, PHASE_ACTIVE, now_ns))
+		return false;
+	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, task);
+	return true;
+}
+
+#endif
