@@ -159,7 +159,7 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     let culprits = culprits(late);
     let conclusive = is_conclusive(info, late, culprits.first());
     let own = is_own_work(late);
-    let mut sentence = sentence(model, info, late, (&culprits, conclusive));
+    let mut sentence = sentence(model, info, late, (&culprits, conclusive)) + &lowered(late);
     if conclusive
         && culprits
             .first()
@@ -254,7 +254,10 @@ fn sentence(
         return format!("{head}: {clauses}.");
     }
     if conclusive {
-        return format!("{head}: {clauses}; {unexplained} are unexplained{reason}.");
+        return format!(
+            "{head}: {clauses}; {unexplained} are unexplained{reason}.{}",
+            lowered(late)
+        );
     }
     if is_own_work(late) {
         return format!("{head}: {}{}.", own_doing(late), besides(late, culprits));
@@ -270,6 +273,20 @@ fn sentence(
     }
     let why = why.unwrap_or(rest);
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
+}
+
+/// A sentence more where a real-time task was none any more at the end of its work: whoever was
+/// ahead of it then had a right to be.
+fn lowered(late: &LateActivation) -> String {
+    let ended = late
+        .steps
+        .last()
+        .filter(|step| step.kind == StepKind::Blocked);
+    let prio = ended.map(|step| step.prio);
+    match prio.filter(|prio| late.task.prio.is_real_time() && !prio.is_real_time()) {
+        Some(prio) => format!(" It had lowered itself, or was lowered, to {prio} by then."),
+        None => String::new(),
+    }
 }
 
 /// What forbids a verdict, beside time that has no proven cause; `stolen`: it may be the host's.

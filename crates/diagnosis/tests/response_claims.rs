@@ -63,6 +63,26 @@ fn work_of_its_own_is_told_apart_from_the_wait_before_it() {
 }
 
 #[test]
+fn a_task_that_is_lowered_in_the_midst_of_its_work_is_told_with_both_priorities() {
+    let says = |then: Task| {
+        let trace = begun(LOOP).at(1100).preempt(then, FAIR);
+        let trace = trace.at(4_000).preempt(FAIR, then);
+        let trace = trace.at(4_100).block(then, Task::IDLE);
+        let found = asked(trace, TaskFilter::from(Tid(LOOP.tid)), Until::Block);
+        sentence(&found).to_owned()
+    };
+    let by_then = "It had lowered itself, or was lowered, to nice 0 by then.";
+    let lowered = says(Task::fair(LOOP.tid, LOOP.comm));
+    assert!(
+        lowered.contains("loop (tid 100, rt 50) needed"),
+        "{lowered}"
+    );
+    assert!(lowered.ends_with(by_then), "{lowered}");
+    let same = says(LOOP);
+    assert!(!same.contains("lowered"), "{same}");
+}
+
+#[test]
 fn what_others_take_of_the_work_is_theirs() {
     let trace = begun(LOOP).at(1100).wake(HOG).after(1).preempt(LOOP, HOG);
     let trace = trace
