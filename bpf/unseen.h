@@ -10,13 +10,11 @@
 
 #include "cycle.h"
 
-// When the timer of its last sleep was due: never before the sleep. 0: it had none, or has not
-// expired.
+// When the timer of its last sleep was due; 0: it had none, or has not expired. One that had expired
+// before the sleep is not the one of this sleep.
 static __always_inline rts_u64 unseen_due_ns(const struct task_state *state, rts_u64 now_ns)
 {
-	if (!state->armed_ns || state->armed_ns > now_ns)
-		return 0;
-	return state->armed_ns > state->slept_ns ? state->armed_ns : state->slept_ns;
+	return state->slept_ns < state->armed_ns && state->armed_ns <= now_ns ? state->armed_ns : 0;
 }
 
 // The activation of a target that sleeps as far as anybody saw begins: in `phase`, as of now. What
