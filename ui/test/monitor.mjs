@@ -29,6 +29,11 @@ try {
   await page.keyboard.press("l");
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
   assert.equal(await page.locator("#ledger b, #worst b").count(), 0, "names of threads are text");
+  await page.setViewportSize({ width: 390, height: 844 });
+  const cards = await page.$$eval(".card", (all) => all.map((one) => one.getBoundingClientRect()).map(({ left, width, height }) => ({ left, width, height })));
+  assert.ok(cards.every((card) => card.left === 0 && card.width === 390 && card.height === 320), `below each other on a telephone: ${JSON.stringify(cards)}`);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the monitor fits a telephone");
+  await page.screenshot({ path: `${folder}/monitor-phone.png` });
   assert.deepEqual(problems, []);
 } finally {
   await browser.close();

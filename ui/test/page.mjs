@@ -74,6 +74,7 @@ async function strangers(page) {
     await tab(page, name);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector("#timeline").clientHeight > 60), `${name} fits a telephone`);
   }
+  await picture(page, "phone");
   await page.setViewportSize({ width: 1280, height: 720 });
 }
 
