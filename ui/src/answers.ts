@@ -38,6 +38,12 @@ export interface Info {
   handlers: number;
   /** System calls that returned. */
   calls: number;
+  /** CPUs whose frequency was told. */
+  frequencies: number;
+  /** CPUs whose idle states were told. */
+  idle_states: number;
+  /** Tracks of what applications did. */
+  user_tracks: number;
   /** Places at which events are missing. */
   losses: number;
   /** Stretches of bytes that could not be read. */
@@ -66,7 +72,7 @@ export interface Facts {
 
 /** A track, and its time in the range. */
 export interface TrackRow {
-  /** `c0` of a CPU, `t5` of a thread. */
+  /** `c0`: a CPU; `t5`: a thread; `f0`, `i0`: frequency, idle states; `u3`: an application. */
   id: string;
   /** The thread's place among the tasks. */
   task: number | null;
@@ -78,6 +84,20 @@ export interface TrackRow {
   sums_ns: number[];
   /** Who it is. */
   facts: Facts | null;
+  /** Of a track of an application: its thread, and what is in it. */
+  user: User | null;
+}
+
+/** What is in a track of an application. */
+export interface User {
+  /** The thread's id, as its events say it. */
+  tid: number;
+  /** Its process, where they say it. */
+  pid: number | null;
+  /** The thread's name, from its events or from the kernel's; empty where neither says it. */
+  name: string;
+  /** The row of its spans, from 0 on; null of its events. */
+  lane: number | null;
 }
 
 /** `tracks`: some of the tracks, in the order that was asked for. */
@@ -220,6 +240,8 @@ export interface EventRow {
   name: string;
   /** Its fields as text. */
   text: string;
+  /** The fields that were asked for as columns; null for one that it does not have. */
+  cells: (string | null)[];
 }
 
 /** `events`: rows of the table. */
@@ -230,6 +252,42 @@ export interface Events {
   cut: boolean;
   /** Those that were asked for. */
   rows: EventRow[];
+}
+
+/** A counter. */
+export interface Counter {
+  /** `event.field`. */
+  name: string;
+  /** How many numbers it has. */
+  count: number;
+  /** The least. */
+  least: number | null;
+  /** The greatest. */
+  most: number | null;
+  /** There are more, which were not looked at. */
+  cut: boolean;
+  /** Why it cannot be had. */
+  error: string | null;
+}
+
+/** `counters`: what those are that were asked for. */
+export interface Counters {
+  /** In their order. */
+  counters: Counter[];
+}
+
+/** `fields`: what can be asked for, 5,000 of each at most. */
+export interface Fields {
+  /** `event.field` of each field that can be a counter. */
+  counters: string[];
+  /** The names of fields, for columns of the table of events. */
+  columns: string[];
+}
+
+/** `names`: of events and spans of applications. */
+export interface Names {
+  /** By the numbers in their tracks. */
+  names: string[];
 }
 
 /** `row`: where the table is at an instant. */

@@ -1,6 +1,6 @@
 // The API of docs/view.md: its questions. The types of its answers are written from the server's.
 
-import type { Diagnosis, Events, Info, Latencies, Losses, Marks, Moment, Report, Reports, RowAt, Tasks, Tracks } from "./answers";
+import type { Counters, Diagnosis, Events, Fields, Info, Latencies, Losses, Marks, Moment, Names, Report, Reports, RowAt, Tasks, Tracks } from "./answers";
 
 export type * from "./answers";
 /** Of what latencies are. */
@@ -32,6 +32,9 @@ async function json<T>(path: string, words: Words = {}, signal?: AbortSignal): P
 export const info = () => json<Info>("info");
 export const tracks = (words: Words, signal?: AbortSignal) => json<Tracks>("tracks", words, signal);
 export const tasks = (ids: number[]) => json<Tasks>("tasks", { ids: ids.join(",") });
+export const names = () => json<Names>("names");
+export const fields = () => json<Fields>("fields");
+export const counters = (names: string) => json<Counters>("counters", { counters: names });
 export const losses = () => json<Losses>("losses");
 export const latencies = (words: Words, signal?: AbortSignal) => json<Latencies>("latencies", words, signal);
 export const moment = (words: Words, signal?: AbortSignal) => json<Moment>("moment", words, signal);

@@ -1,5 +1,6 @@
 // One row of the timeline.
 
+import * as beside from "./beside";
 import { css, hatch, kindColour, onColour, taskColour } from "./colours";
 import { STACK } from "./hover";
 import { taskName } from "./names";
@@ -21,6 +22,11 @@ export function drawTrack(pen: Pen, row: Row, track: TileTrack | undefined, tile
   if (track) {
     pen.fillStyle = hatch(pen);
     pen.fillRect(place.left, place.top, place.width, HEIGHT);
+  }
+  if (track && tile && beside.isBeside(row.id)) {
+    beside.draw(pen, row.id, track, tile, place, HEIGHT);
+    pen.restore();
+    return;
   }
   if (track?.stretches) for (const one of track.stretches) drawStretch(pen, row, one, place);
   if (track?.columns && tile) drawColumns(pen, row, track.columns, tile, place);

@@ -2,7 +2,8 @@
 
 import * as api from "./api";
 import { changed, onChange, setCursor, show, state } from "./state";
-import { counted, el, instant, problem, safe, stopped } from "./text";
+import { save } from "./keep";
+import { button, count, counted, el, instant, problem, safe, stopped } from "./text";
 import type { View } from "./views";
 
 const ROW = 22;
@@ -16,7 +17,9 @@ const note = el("span", { cls: "faint" });
 const body = el("tbody");
 const scroller = el("div", { cls: "rows" });
 const inside = el("div");
-const table = el("table", {}, el("thead", {}, el("tr", {}, ...["time", "CPU", "event", "fields"].map((text) => el("th", { text })))), body);
+const heads = el("tr"), table = el("table", {}, el("thead", {}, heads), body);
+const columns = el("input", { title: "Names of fields, each of which gets a column: prev_comm, prio" });
+const known = el("datalist");
 
 const fitting = () => Math.max(Math.floor((scroller.clientHeight - ROW) / ROW), 5);
 const scale = () => Math.max((total * ROW) / TALLEST, 1);
@@ -29,7 +32,21 @@ function build(panel: HTMLElement) {
   inside.append(table);
   scroller.append(inside);
   scroller.tabIndex = 0;
-  panel.append(el("div", { cls: "bar" }, input, note), scroller);
+  panel.append(el("div", { cls: "bar" }, input, columns, known, button("save rows", `As CSV, the first ${count(SAVED)} from here on`, () => void saveRows()), note), scroller);
+  columns.value = state.columns.join(", ");
+  columns.placeholder = "columns: fields' names";
+  columns.className = "narrow";
+  columns.setAttribute("aria-label", "columns");
+  known.id = "columns";
+  columns.setAttribute("list", known.id);
+  columns.onfocus = async () => {
+    if (!known.childElementCount) known.append(...(await api.fields()).columns.map((name) => Object.assign(el("option"), { value: name })));
+  };
+  columns.onchange = () => {
+    state.columns = [...new Set(columns.value.split(",").map((name) => name.trim()).filter(Boolean))].slice(0, 16);
+    changed("look");
+    void load(first);
+  };
   input.onchange = () => { state.filter = input.value.trim(); changed("filter"); void toCursor(); };
   scroller.onscroll = () => {
     if (byUs) { byUs = false; return; }
@@ -87,7 +104,7 @@ async function load(row: number) {
   asked = new AbortController();
   const filter = state.filter;
   try {
-    const found = await api.events({ first, count: fitting() + 1, filter }, asked.signal);
+    const found = await api.events({ first, count: fitting() + 1, filter, columns: state.columns.join(",") }, asked.signal);
     // Rows of another filter must not stand below this one.
     if (filter !== state.filter) return;
     total = found.total;
@@ -101,11 +118,27 @@ async function load(row: number) {
   draw();
 }
 
+/** Rows of one file. */
+const SAVED = 100_000;
+async function saveRows() {
+  const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`, filter = state.filter, own = state.columns;
+  const lines = [["time_ns", "cpu", "event", ...own, "fields"].map(quoted).join(",")];
+  for (let at = first; at < total && lines.length <= SAVED; at += 1000) {
+    const found = await api.events({ first: at, count: 1000, filter, columns: own.join(",") }).catch((error) => { refused(error); return null; });
+    if (!found?.rows.length) break;
+    for (const row of found.rows) lines.push([String(row.time_ns), row.cpu === null ? "" : String(row.cpu), ...[row.name, ...row.cells.map((cell) => cell ?? ""), row.text].map((text) => quoted(safe(text)))].join(","));
+    note.textContent = `saving: ${counted(lines.length - 1, "row")} …`;
+  }
+  note.textContent = `${counted(lines.length - 1, "row")} saved`;
+  save(new Blob([`${lines.join("\n")}\n`], { type: "text/csv" }), "rtscope-events.csv");
+}
+
 function draw() {
+  heads.replaceChildren(...["time", "CPU", "event", ...state.columns, "fields"].map((text) => el("th", { text })));
   body.replaceChildren(...rows.map((row) => {
     const line = el("tr", {},
       el("td", { cls: "n", text: instant(row.time_ns, 1) }), el("td", { cls: "n", text: row.cpu === null ? "" : String(row.cpu) }),
-      el("td", { text: row.name }), el("td", { cls: "t", text: row.text, title: row.text }));
+      el("td", { text: row.name }), ...state.columns.map((_, at) => el("td", { cls: "own", text: row.cells[at] ?? "", title: row.cells[at] ?? "" })), el("td", { cls: "t", text: row.text, title: row.text }));
     line.tabIndex = 0;
     if (state.cursor !== null && Math.round(state.cursor) === row.time_ns) line.className = "here";
     line.onclick = () => to(row.time_ns);

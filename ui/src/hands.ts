@@ -1,6 +1,7 @@
 // What the mouse and the keys do in the timeline.
 
 import * as api from "./api";
+import { isBeside } from "./beside";
 import { point } from "./chart";
 import { GUTTER, SCROLLBAR, chart, nsOf, rowUnder, scrollBarTo, scrollBy, scrollbar, span, under, width } from "./timeline";
 import { back, choose, forward, pin, setCursor, show, state, whole } from "./state";
@@ -57,7 +58,7 @@ function wait(mouse: { x: number; y: number }) {
   clearTimeout(waiting);
   asked?.abort();
   const row = rowUnder(mouse.y);
-  if (!row?.id || mouse.x < GUTTER) return;
+  if (!row?.id || isBeside(row.id) || mouse.x < GUTTER) return;
   waiting = window.setTimeout(async () => {
     const more = await names(row, nsOf(mouse.x));
     if (more && !tip.hidden) say(`${under(mouse.x, mouse.y)}${more}`, mouse);
@@ -96,7 +97,7 @@ async function click(x: number, y: number) {
   setCursor(ns);
   const detail = document.getElementById("detail")!, words = under(x, y) ?? instant(ns, span() / width());
   detail.textContent = safe(words);
-  if (row?.id) detail.textContent = safe(words + (await names(row, ns)));
+  if (row?.id && !isBeside(row.id)) detail.textContent = safe(words + (await names(row, ns)));
 }
 
 export function listen() {
@@ -121,7 +122,7 @@ export function listen() {
   canvas.addEventListener("dblclick", (event) => {
     const { x, y } = point(canvas, event), row = rowUnder(y);
     if (x >= GUTTER) zoom(0.25, nsOf(x));
-    else if (row?.id) pin(row.id);
+    else if (row?.id && row.id[0] !== "n") pin(row.id);
   });
 }
 

@@ -1,5 +1,6 @@
 // What lies under a place of the timeline, in words.
 
+import * as beside from "./beside";
 import { factsOf, taskName } from "./names";
 import { duration, instant, percent } from "./text";
 import { KINDS, type Stretch, type Tile, detailOf, isInferred, kindOf } from "./tile";
@@ -20,6 +21,7 @@ const prio = (task: number) => {
 export function trackWords(row: Row, tile: Tile, ns: number): string | null {
   const track = tile.tracks.get(row.id);
   if (!track || ns < tile.begin || ns >= tile.end) return null;
+  if (beside.isBeside(row.id)) return beside.words(row.id, track, tile, ns, (tile.end - tile.begin) / tile.columns);
   if (track.stretches) {
     const one = stretchAt(track.stretches, ns);
     return `${row.label}: ${one ? inWords(row, one) : "nobody knows"}`;

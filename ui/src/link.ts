@@ -26,6 +26,9 @@ export function link(): string {
   say("sort", state.sort === "run" ? "" : state.sort);
   say("group", state.group);
   say("cpus", state.cpus ? "" : "0");
+  say("with", `${state.frequency ? "f" : ""}${state.idle ? "i" : ""}${state.users ? "" : "-"}`);
+  for (const name of state.counters) words.append("counter", name);
+  say("columns", state.columns.join(","));
   for (const mark of state.bookmarks) words.append("mark", `${Math.round(mark.begin)},${Math.round(mark.end)},${mark.name}`);
   words.set("tab", state.tab);
   words.set("clock", state.clock);
@@ -52,7 +55,10 @@ export function restore(): boolean {
   state.tab = words.get("tab") ?? state.tab;
   state.sort = words.get("sort") ?? state.sort;
   state.cpus = text("cpus") !== "0";
-  state.pins = text("pins").split(",").filter((id) => /^[ct]\d+$/.test(id)).slice(0, 100);
+  state.pins = text("pins").split(",").filter((id) => /^[ctfiu]\d+$/.test(id)).slice(0, 100);
+  [state.frequency, state.idle, state.users] = [text("with").includes("f"), text("with").includes("i"), !text("with").includes("-")];
+  state.counters = [...new Set(words.getAll("counter"))].filter((name) => name && !name.includes(",")).slice(0, 16);
+  state.columns = text("columns").split(",").map((name) => name.trim()).filter(Boolean).slice(0, 16);
   state.bookmarks = words.getAll("mark").slice(0, 100).map(bookmark).filter((one) => one !== null);
   const clock = words.get("clock");
   if (clock === "wall" || clock === "trace") state.clock = clock;

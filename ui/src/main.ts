@@ -227,12 +227,21 @@ function tools() {
   };
   const sorts: [string, string][] = [["run", "ran most first"], ["waits", "waited most first"], ["blocked", "blocked longest first"], ["prio", "most urgent first"], ["name", "by name"], ["tid", "by id"]];
   const redo = (part: "sort" | "group") => (value: string) => { state[part] = value; changed("tracks"); };
-  const cpus = el("input");
-  cpus.type = "checkbox";
-  cpus.checked = state.cpus;
-  cpus.onchange = () => { state.cpus = cpus.checked; changed("tracks"); };
+  type Shown = "cpus" | "frequency" | "idle" | "users";
+  const check = (text: string, part: Shown, title: string) => {
+    const box = el("input");
+    box.type = "checkbox";
+    box.checked = state[part];
+    box.onchange = () => { state[part] = box.checked; changed("tracks"); };
+    return el("label", { title }, box, document.createTextNode(text));
+  };
+  const [frequency, idle, users] = [check("frequency", "frequency", "Show the frequencies of CPUs"), check("idle states", "idle", "Show the idle states of CPUs"), check("applications", "users", "Show events and spans of applications")];
+  // What the trace has none of is not offered.
+  const offer = () => { [frequency.hidden, idle.hidden, users.hidden] = [!state.info?.frequencies, !state.info?.idle_states, !state.info?.user_tracks]; };
+  offer();
+  onChange((part) => { if (part === "info") offer(); });
   by("order").append(choice("order of the threads", sorts, state.sort, redo("sort")),
-    choice("grouping of the threads", [["", "no groups"], ["process", "by process"]], state.group, redo("group")), el("label", { title: "Show the tracks of CPUs" }, cpus, document.createTextNode("CPUs")));
+    choice("grouping of the threads", [["", "no groups"], ["process", "by process"]], state.group, redo("group")), check("CPUs", "cpus", "Show the tracks of CPUs"), frequency, idle, users, counters());
   const clock = choice("how times are shown (t)", CLOCKS, state.clock, (value) => setClock(value as Clock));
   clock.id = "clock";
   by("clock").replaceWith(clock);
@@ -250,6 +259,34 @@ function tools() {
     history.replaceState(null, "", link());
     say((await copy(location.href)) ? "the link is copied; it works while this server runs" : "copy the address above: it is the link");
   };
+}
+
+/** Counters are added by their names, and taken away by a click. */
+function counters(): HTMLElement {
+  const input = el("input", { title: "An integer field of an event over time: event.field" }), list = el("datalist"), taken = el("span");
+  list.id = "fields";
+  input.size = 14;
+  input.placeholder = "counter: event.field";
+  input.setAttribute("aria-label", "add a counter");
+  input.setAttribute("list", list.id);
+  // Which there are is asked for by who wants one.
+  input.onfocus = async () => {
+    if (!list.childElementCount) list.append(...(await api.fields()).counters.map((name) => Object.assign(el("option"), { value: name })));
+  };
+  const fill = () => taken.replaceChildren(...state.counters.map((name) => button(`${named(name)} ×`, "Take this counter away", () => {
+    state.counters = state.counters.filter((one) => one !== name);
+    fill();
+    changed("tracks");
+  })));
+  input.onchange = () => {
+    const name = input.value.trim();
+    if (name && !name.includes(",") && state.counters.length < 16 && !state.counters.includes(name)) state.counters = [...state.counters, name];
+    input.value = "";
+    fill();
+    changed("tracks");
+  };
+  fill();
+  return el("span", {}, input, list, taken);
 }
 
 /** The line between the timeline and the tab is drawn up and down. */

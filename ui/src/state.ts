@@ -22,6 +22,12 @@ export const state = {
   /** Tracks that stay on top. */
   pins: [] as string[],
   sort: "run", group: "", cpus: true,
+  /** Which tracks stand beside those of the kernel. */
+  frequency: false, idle: false, users: true,
+  /** Integer fields of events, each `event.field`. */
+  counters: [] as string[],
+  /** Fields that have columns of their own in the table of events. */
+  columns: [] as string[],
   bookmarks: [] as Bookmark[],
   /** The range that is being drawn with the mouse. */
   drawn: null as [number, number] | null,

@@ -2,7 +2,9 @@
 
 export interface Stretch { begin: number; end: number; state: number }
 export interface Columns { count: number; shares: Uint8Array; leaders: Uint32Array }
-export interface TileTrack { id: string; stretches?: Stretch[]; columns?: Columns }
+/** Numbers from their instants on, or by columns: then how many came in each, the least and the greatest. NaN: nobody knows. */
+export interface Numbers { at?: Float64Array; least: Float64Array; most: Float64Array; last: Float64Array; counts?: Uint32Array }
+export interface TileTrack { id: string; stretches?: Stretch[]; columns?: Columns; numbers?: Numbers }
 export interface Tile { begin: number; end: number; columns: number; tracks: Map<string, TileTrack> }
 
 export const KINDS = 7;
@@ -19,7 +21,7 @@ export function decode(bytes: ArrayBuffer): Tile {
   };
   let at = 32;
   for (let left = view.getUint16(6, true); left > 0; left--) {
-    const id = (view.getUint8(at + 4) === 0 ? "c" : "t") + view.getUint32(at, true);
+    const id = ("ctfiun"[view.getUint8(at + 4)] ?? "?") + view.getUint32(at, true);
     const [mode, count] = [view.getUint8(at + 5), view.getUint32(at + 8, true)];
     at += 16;
     if (mode === 0) {
@@ -28,6 +30,17 @@ export function decode(bytes: ArrayBuffer): Tile {
         stretches.push({ begin: view.getFloat64(at, true), end: view.getFloat64(at + 8, true), state: view.getUint32(at + 16, true) });
       }
       tile.tracks.set(id, { id, stretches });
+    } else if (mode === 2) {
+      const [times, last] = [new Float64Array(count), new Float64Array(count)];
+      for (let i = 0; i < count; i++, at += 16) [times[i], last[i]] = [view.getFloat64(at, true), view.getFloat64(at + 8, true)];
+      tile.tracks.set(id, { id, numbers: { at: times, least: last, most: last, last } });
+    } else if (mode === 3) {
+      const [least, most, last, counts] = [new Float64Array(count), new Float64Array(count), new Float64Array(count), new Uint32Array(count)];
+      for (let i = 0; i < count; i++, at += 32) {
+        [least[i], most[i], last[i]] = [view.getFloat64(at, true), view.getFloat64(at + 8, true), view.getFloat64(at + 16, true)];
+        counts[i] = view.getUint32(at + 24, true);
+      }
+      tile.tracks.set(id, { id, numbers: { least, most, last, counts } });
     } else {
       const [shares, leaders] = [new Uint8Array(count * KINDS), new Uint32Array(count)];
       for (let i = 0; i < count; i++, at += 12) {

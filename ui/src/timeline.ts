@@ -4,6 +4,7 @@ import * as api from "./api";
 import { Chart } from "./chart";
 import { css, hatch, kindColour, onColour, termColour } from "./colours";
 import { drawTrack, label } from "./draw";
+import { isBeside } from "./beside";
 import { trackWords, waker } from "./hover";
 import { need } from "./names";
 import type { Pen } from "./pen";
@@ -62,7 +63,7 @@ function load() {
     const tracks = visible().map((row) => row.id).filter(Boolean).slice(0, 500).join(",");
     try {
       const begun = performance.now();
-      tile = decode(await api.tile({ ...range, tracks }, asked.signal));
+      tile = decode(await api.tile({ ...range, tracks, counters: state.counters.join(",") }, asked.signal));
       measured("tile", begun);
       const start = wanted;
       wanted = 0;
@@ -86,6 +87,7 @@ async function loadNames() {
     const states = track.stretches?.map((one) => one.state) ?? track.columns?.leaders ?? [];
     for (const one of states) {
       const kind = kindOf(one), task = detailOf(one) - 1;
+      if (isBeside(id)) continue;
       if (task >= 0 && kind > 1 && (isCpu(id) || kind === 6)) wanted.add(task);
       if (!isCpu(id) && kind === 1 && waker(one)[0] === 1) wanted.add(waker(one)[1]);
     }
@@ -152,7 +154,7 @@ function drawLoss(pen: Pen, loss: api.Loss, h: number) {
 function drawWakeups(pen: Pen) {
   const all: { x: number; from: Row; to: Row }[] = [], seen = visible();
   for (const to of seen) {
-    if (isCpu(to.id)) continue;
+    if (isCpu(to.id) || isBeside(to.id)) continue;
     for (const one of tile?.tracks.get(to.id)?.stretches ?? []) {
       if (kindOf(one.state) !== 1) continue;
       const [what, task] = waker(one.state), from = what === 1 ? rowOf(`t${task}`) : undefined, x = xOf(one.end);

@@ -147,6 +147,41 @@ fn the_page_of_an_odd_trace_is_usable_in_every_tab() {
     drive("odd_traces", "odd.mjs", &urls.join(","), folder.path());
 }
 
+/// Frequencies, idle states, and an application that says what it does.
+fn with_an_application() -> SyntheticTrace {
+    use event::Value;
+    let app = testkit::Task::fair(7, "app");
+    let power = |trace: SyntheticTrace, name: &str, cpu: u64, state: u64| {
+        let fields = [("state", state), ("cpu_id", cpu)];
+        let fields = fields.map(|(name, value)| (name, Value::Unsigned(value)));
+        trace.event(name, &fields)
+    };
+    let mut trace = SyntheticTrace::new().at(1).block(testkit::Task::IDLE, app);
+    for turn in 0..200 {
+        let khz = 800_000 + turn % 7 * 300_000;
+        trace = power(trace.after(100), "power_cpu_frequency", 1, khz);
+        trace = power(trace.after(50), "power_cpu_idle", 0, turn % 4);
+        let cookie = ("cookie", Value::Unsigned(turn));
+        let level = ("level", Value::Signed(turn as i64 % 50 - 5));
+        trace = trace.in_task(Some(app.tid)).after(20);
+        trace = trace.event("app:frame_begin", &[cookie.clone(), level]);
+        let end = trace.after(30 + turn as i64 % 40);
+        trace = end.event("app:frame_end", &[cookie]).in_task(None);
+        trace = power(trace.after(50), "power_cpu_idle", 0, 0xffff_ffff);
+    }
+    trace
+}
+
+#[test]
+fn frequencies_spans_counters_and_columns_are_shown_and_a_link_brings_them_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = with_an_application().build();
+    let view = Arc::new(View::of(trace, "an application".to_owned()));
+    view.build(&AtomicBool::new(false));
+    let served = server::listen(view, 0).expect("it listens");
+    drive("view_beside", "beside.mjs", &served.url, folder.path());
+}
+
 /// A store as the monitor serves it.
 struct Monitored(Mutex<Store>);
 

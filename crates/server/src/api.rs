@@ -2,10 +2,11 @@
 
 use event::{Error, ErrorKind, Result};
 
-use timeline::{Index, TaskFacts, TrackId};
+use timeline::{Index, Series, TaskFacts, TrackId};
 
 use crate::answer::Answer;
 use crate::answers::{Facts, Info, Loss, Losses, Marks, Progress, Tasks};
+use crate::columns::Columns;
 use crate::events::ROWS_MAX;
 use crate::question::Words;
 use crate::view::View;
@@ -13,8 +14,8 @@ use crate::view::View;
 /// The version of the API, which is in its paths.
 const VERSION: u32 = 1;
 /// Answers for which the trace itself is read again.
-const WALKS: [&str; 7] = [
-    "late", "ledger", "incident", "events", "row", "marks", "report",
+const WALKS: [&str; 8] = [
+    "late", "ledger", "incident", "events", "row", "marks", "report", "counters",
 ];
 const TRACKS_MAX: usize = 512;
 const TASKS_MAX: usize = 4096;
@@ -40,6 +41,9 @@ impl View {
             "latencies" => self.latencies(&words).map(|value| Answer::json(&value)),
             "moment" => self.moment(&words).map(|value| Answer::json(&value)),
             "marks" => self.marks(&words).map(|value| Answer::json(&value)),
+            "counters" => Ok(Answer::json(&self.counters(&words))),
+            "fields" => Ok(Answer::json(&self.fields())),
+            "names" => Ok(Answer::json(&self.user_names())),
             "ledger" => self.one_ledger(&words),
             "incident" => self.incident(&words),
             "late" => words
@@ -76,6 +80,9 @@ impl View {
             activations: index.activations.len(),
             handlers: index.irqs.len() + index.softirqs.len(),
             calls: index.calls.len(),
+            frequencies: known_of(&index.frequencies),
+            idle_states: known_of(&index.idle_states),
+            user_tracks: index.users.len(),
             losses: index.losses.len(),
             damages: index.damages,
             environment: info.environment.clone(),
@@ -103,7 +110,13 @@ impl View {
         let columns = words.count("columns", 1000, COLUMNS_MAX)?;
         let tracks = words.text("tracks").split(',').take(TRACKS_MAX);
         let tracks: Vec<TrackId> = tracks.filter_map(TrackId::parse).collect();
-        Ok(index.tile(&tracks, range(words, &index)?, columns as u32))
+        let range = range(words, &index)?;
+        let counted = self.counted(words, &tracks);
+        let counters: Vec<Option<&Series>> = counted
+            .iter()
+            .map(|one| one.as_ref().map(|one| &one.series))
+            .collect();
+        Ok(index.tile_with(&tracks, &counters, range, columns as u32))
     }
 
     fn losses(&self) -> Losses {
@@ -130,7 +143,8 @@ impl View {
     fn rows(&self, words: &Words) -> Result<Answer> {
         let first = words.count("first", 0, i64::MAX)?;
         let count = words.count("count", 100, ROWS_MAX)?;
-        let rows = self.events(words.text("filter"), first as u64, count)?;
+        let columns = Columns::new(&self.trace, words.text("columns"));
+        let rows = self.events(words.text("filter"), columns, first as u64, count)?;
         Ok(Answer::json(&rows))
     }
 
@@ -145,6 +159,11 @@ impl View {
         let at_ns = self.index().begin_ns.saturating_add(words.number("at", 0)?);
         Ok(Answer::json(&self.row_at(words.text("filter"), at_ns)?))
     }
+}
+
+/// Of how many CPUs something is told.
+fn known_of(all: &[Series]) -> usize {
+    all.iter().filter(|series| !series.is_empty()).count()
 }
 
 /// What the index says still holds of the trace as it was; what is read now would be of another.

@@ -7,6 +7,7 @@ use timeline::Index;
 use trace::{Cursor, EventView, Item};
 
 use crate::answers::{EventRow, Events, Marks, RowAt};
+use crate::columns::Columns;
 use crate::matches::Matches;
 use crate::view::View;
 
@@ -48,7 +49,13 @@ impl Rows<'_> {
 
 impl View {
     /// Rows of the table from `first` on.
-    pub(crate) fn events(&self, filter: &str, first: u64, count: usize) -> Result<Events> {
+    pub(crate) fn events(
+        &self,
+        filter: &str,
+        mut columns: Columns<'_>,
+        first: u64,
+        count: usize,
+    ) -> Result<Events> {
         let index = self.index();
         let matches = self.matching(filter)?;
         let rows = match &matches {
@@ -68,7 +75,7 @@ impl View {
             let Some(mut here) = near.or_else(|| Walk::to(self, &index, event)) else {
                 break;
             };
-            let Some(value) = here.read(self, &index, event)? else {
+            let Some(value) = here.read(self, &index, event, &mut columns)? else {
                 break;
             };
             found.push(EventRow { row, ..value });
@@ -212,12 +219,21 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn read(&mut self, view: &View, index: &Index, wanted: u64) -> Result<Option<EventRow>> {
+    fn read(
+        &mut self,
+        view: &View,
+        index: &Index,
+        wanted: u64,
+        columns: &mut Columns<'_>,
+    ) -> Result<Option<EventRow>> {
         while let Some(item) = self.cursor.next()? {
             let Item::Event(event) = item else { continue };
             self.next += 1;
             if self.next > wanted {
-                return Ok(Some(row(view, index, &mut self.bodies, &event)));
+                let cells = columns.cells(&event).into_iter();
+                let cells = cells.map(|cell| cell.map(|cell| cut(&cell))).collect();
+                let found = row(view, index, &mut self.bodies, &event);
+                return Ok(Some(EventRow { cells, ..found }));
             }
         }
         Ok(None)
@@ -245,6 +261,7 @@ fn row(
         cpu: event.cpu().map(|cpu| cpu.0),
         name: cut(name),
         text: cut(text),
+        cells: Vec::new(),
     }
 }
 

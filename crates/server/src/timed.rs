@@ -60,6 +60,7 @@ impl View {
             let is_here = |one: &Activation| match track {
                 TrackId::Cpu(cpu) => one.cpu == cpu,
                 TrackId::Thread(task) => one.task == task,
+                _ => false,
             };
             let found = index.under_way(family, at_ns, is_here);
             found.map(|one| point(&index, family, one))
@@ -67,11 +68,11 @@ impl View {
         // A call of another task may be under way on the CPU: it left that meanwhile.
         let call = match track {
             TrackId::Thread(_) => find(Family::Call),
-            TrackId::Cpu(_) => None,
+            _ => None,
         };
         let handlers = match track {
             TrackId::Cpu(_) => [find(Family::Irq), find(Family::Softirq)],
-            TrackId::Thread(_) => [None, None],
+            _ => [None, None],
         };
         let [irq, softirq] = handlers;
         Ok(Moment { call, irq, softirq })

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use event::Result;
-use timeline::{Index, Kind, Track};
+use timeline::{Index, Kind, Series, Track, UserTrack, UserWhat};
 
-use crate::answers::{TrackRow, Tracks};
+use crate::answers::{TrackRow, Tracks, User};
 use crate::api::{facts, is_meant, range};
 use crate::events::ROWS_MAX;
 use crate::question::Words;
@@ -36,6 +36,15 @@ impl View {
         let range = range(words, &index)?;
         let offset = words.count("offset", 0, i64::MAX)?;
         let limit = words.count("limit", 100, ROWS_MAX)?;
+        let of_numbers = match words.text("kind") {
+            "frequency" => Some(("f", &index.frequencies)),
+            "idle" => Some(("i", &index.idle_states)),
+            "user" => return Ok(users(&index, words.text("search"), offset, limit)),
+            _ => None,
+        };
+        if let Some((kind, all)) = of_numbers {
+            return Ok(of_cpus(kind, all, offset, limit));
+        }
         if words.text("kind") != "thread" {
             let cpus = index.cpus.iter().enumerate().skip(offset).take(limit);
             let rows = cpus.map(|(cpu, track)| {
@@ -88,6 +97,73 @@ fn told(row: &Row, id: String, task: Option<usize>) -> TrackRow {
         runnable_ns: row.of(Kind::Runnable),
         sums_ns: row.sums,
         facts: None,
+        user: None,
+    }
+}
+
+/// A row of a track that has no time by kind.
+fn plain(id: String) -> TrackRow {
+    let nothing = Row {
+        sums: [0; Kind::COUNT],
+        place: 0,
+    };
+    told(&nothing, id, None)
+}
+
+/// Tracks of numbers of those CPUs that have some.
+fn of_cpus(kind: &str, all: &[Series], offset: usize, limit: usize) -> Tracks {
+    let known = all.iter().enumerate();
+    let known: Vec<usize> = known
+        .filter(|(_, series)| !series.is_empty())
+        .map(|(cpu, _)| cpu)
+        .collect();
+    let some = known.iter().skip(offset).take(limit);
+    Tracks {
+        total: known.len(),
+        tracks: some.map(|cpu| plain(format!("{kind}{cpu}"))).collect(),
+    }
+}
+
+/// Tracks of what applications did in the threads that a search means.
+fn users(index: &Index, search: &str, offset: usize, limit: usize) -> Tracks {
+    let search = search.to_lowercase();
+    // The last task of a number is the one that most events are of.
+    let tasks = index.tasks.iter().enumerate();
+    let by_tid: HashMap<i32, usize> = tasks.map(|(place, task)| (task.tid, place)).collect();
+    let user = |track: &UserTrack| {
+        let task = by_tid.get(&track.tid).copied();
+        let of_kernel = || task.map(|place| index.tasks[place].comm.clone());
+        let name = match track.comm.is_empty() {
+            true => of_kernel().unwrap_or_default(),
+            false => track.comm.clone(),
+        };
+        let told = User {
+            tid: track.tid,
+            pid: track.pid,
+            name,
+            lane: match track.what {
+                UserWhat::Events(_) => None,
+                UserWhat::Spans(lane, _) => Some(lane),
+            },
+        };
+        (told, task)
+    };
+    let all = index.users.iter().enumerate();
+    let all = all.map(|(place, track)| (place, user(track)));
+    let is_meant =
+        |told: &User| told.name.to_lowercase().contains(&search) || told.tid.to_string() == search;
+    let meant: Vec<_> = all.filter(|(_, (told, _))| is_meant(told)).collect();
+    let total = meant.len();
+    let some = meant.into_iter().skip(offset).take(limit);
+    let tracks = some.map(|(place, (told, task))| TrackRow {
+        task,
+        facts: task.and_then(|task| facts(index, task as u64)),
+        user: Some(told),
+        ..plain(format!("u{place}"))
+    });
+    Tracks {
+        total,
+        tracks: tracks.collect(),
     }
 }
 

@@ -13,6 +13,7 @@ use trace::{Item, OpenOptions, Root, Trace};
 
 use crate::answers::Report;
 use crate::cache;
+use crate::counted::Counted;
 use crate::foreign::ForeignReport;
 use crate::matches::Matches;
 
@@ -21,7 +22,7 @@ const PUBLISH_EVERY: Duration = Duration::from_millis(400);
 /// And no more of the time goes into it than one part in so many.
 const PUBLISH_PART: u32 = 20;
 /// Answers that took long are kept, so many.
-const KEPT: usize = 8;
+const KEPT: usize = 16;
 
 /// How to look at a trace.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +85,7 @@ pub struct View {
     pub(crate) matches: Kept<Matches>,
     pub(crate) diagnoses: Kept<Value>,
     pub(crate) reports: Kept<Report>,
+    pub(crate) counters: Kept<Counted>,
 }
 
 impl View {
@@ -115,6 +117,7 @@ impl View {
             matches: Kept::default(),
             diagnoses: Kept::default(),
             reports: Kept::default(),
+            counters: Kept::default(),
         }
     }
 

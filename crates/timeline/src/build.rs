@@ -73,34 +73,33 @@ impl<'t> Builder<'t> {
             stale_names: false,
         };
         let mut kernel = Kernel::new(self.trace, follows);
-        let mut collect = Collect::new(teller);
+        let mut collect = Collect::new(self.trace, teller);
         let offset_ns = self.trace.info().wall_offset.as_ns();
         let mut cursor = self.trace.cursor(TimeRange::ALL);
-        while let Some(item) = cursor.next()? {
+        cursor.each_while(|item| {
             match item {
                 Item::Event(event) => {
                     let now_ns = event.time().as_ns().saturating_add(offset_ns);
                     collect.lose(&mut kernel, now_ns);
                     collect.count(now_ns);
-                    kernel.event(&event, now_ns, &mut collect);
+                    collect.beside(event, now_ns);
+                    kernel.event(event, now_ns, &mut collect);
                     if !collect.events().is_multiple_of(LOOK_EVENTS) {
-                        continue;
+                        return true;
                     }
                     collect.flush();
-                    let walked = Walked {
+                    return look(&Walked {
                         events: collect.events(),
                         now_ns,
                         kernel: &kernel,
                         collect: &collect,
-                    };
-                    if !look(&walked) {
-                        break;
-                    }
+                    });
                 }
-                Item::Lost(lost) => collect.lost(&mut kernel, &lost, offset_ns),
+                Item::Lost(lost) => collect.lost(&mut kernel, lost, offset_ns),
                 Item::Damage(_) => collect.damaged(),
             }
-        }
+            true
+        })?;
         // What the model holds back until it knows more is told at its end.
         if let Some(end_ns) = collect.last_ns() {
             kernel.finish(end_ns, &mut collect);

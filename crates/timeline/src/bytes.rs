@@ -3,12 +3,14 @@
 
 use crate::index::{Index, Loss, TaskFacts};
 use crate::latency::Activation;
+use crate::series::Series;
 use crate::state::State;
 use crate::track::Track;
+use crate::users::{UserTrack, UserWhat};
 
 const MAGIC: &[u8; 8] = b"RTSCOPEI";
 /// Grows when the bytes, or what the numbers in them mean, change.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 impl Index {
     /// All of it; `key` is what it was made of, by the caller's own reckoning.
@@ -47,6 +49,10 @@ impl Index {
             out.text(name.as_bytes());
         }
         out.list(&self.call_names, |out, name| out.text(name.as_bytes()));
+        out.list(&self.frequencies, Writer::series);
+        out.list(&self.idle_states, Writer::series);
+        out.list(&self.users, Writer::user);
+        out.list(&self.user_names, |out, name| out.text(name.as_bytes()));
         out.list(&self.losses, |out, loss| {
             out.option(loss.cpu.map(i64::from));
             out.i64(loss.begin_ns);
@@ -90,6 +96,10 @@ impl Index {
                 .into_iter()
                 .collect(),
             call_names: from.list(Reader::string)?,
+            frequencies: from.list(Reader::series)?,
+            idle_states: from.list(Reader::series)?,
+            users: from.list(Reader::user)?,
+            user_names: from.list(Reader::string)?,
             losses: from.list(Reader::loss)?,
             checkpoints: from.list(|from| Some((from.i64()?, from.u32()?)))?,
             blocks: Default::default(),
@@ -154,6 +164,32 @@ impl Writer {
         });
         self.list(states, |out, state| out.short(state.0.into()));
         self.i64(end_ns);
+    }
+
+    fn series(&mut self, series: &Series) {
+        let (times_ns, values) = series.parts();
+        let mut before_ns = 0;
+        self.list(times_ns, |out, time| {
+            out.short(i128::from(*time) - i128::from(before_ns));
+            before_ns = *time;
+        });
+        self.list(values, |out, value| out.short((*value).into()));
+    }
+
+    fn user(&mut self, user: &UserTrack) {
+        self.i64(user.tid.into());
+        self.option(user.pid.map(i64::from));
+        self.text(user.comm.as_bytes());
+        match &user.what {
+            UserWhat::Events(series) => {
+                self.u32(0);
+                self.series(series);
+            }
+            UserWhat::Spans(lane, track) => {
+                self.u32(lane.saturating_add(1));
+                self.track(track);
+            }
+        }
     }
 }
 
@@ -244,6 +280,25 @@ impl<'a> Reader<'a> {
         let begins_ns = self.list(|from| from.later(&mut before_ns))?;
         let states = self.list(|from| from.short_u32().map(State))?;
         Track::of_parts(begins_ns, states, self.i64()?)
+    }
+
+    fn series(&mut self) -> Option<Series> {
+        let mut before_ns = 0;
+        let times_ns = self.list(|from| from.later(&mut before_ns))?;
+        let values = self.list(|from| i64::try_from(from.short()?).ok())?;
+        Series::of_parts(times_ns, values)
+    }
+
+    fn user(&mut self) -> Option<UserTrack> {
+        Some(UserTrack {
+            tid: i32::try_from(self.i64()?).ok()?,
+            pid: self.option()?.and_then(|pid| i32::try_from(pid).ok()),
+            comm: self.string()?,
+            what: match self.u32()?.checked_sub(1) {
+                None => UserWhat::Events(self.series()?),
+                Some(lane) => UserWhat::Spans(lane, self.track()?),
+            },
+        })
     }
 
     fn task(&mut self) -> Option<TaskFacts> {

@@ -1,13 +1,15 @@
 //! What a walk learns as it goes: it tells the tracks, and keeps the rest.
 
 use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId, Sink, Waker};
-use trace::{LossCause, Lost};
+use trace::{EventView, LossCause, Lost, Trace};
 
 use crate::gather::{Teller, Told};
 use crate::index::{CHECKPOINT_EVENTS, Index, Loss, TaskFacts};
 use crate::latency::{Activation, Family, NO_TASK};
+use crate::power::Power;
 use crate::state::{Kind, State, WokenBy};
 use crate::track::{Segment, Track};
+use crate::users::Users;
 
 /// What is known of a trace so far, but for its tracks, which are told.
 #[derive(Debug)]
@@ -21,17 +23,28 @@ pub(crate) struct Collect {
     held: Vec<Loss>,
     /// Events of the instant of the last one, it among them.
     of_instant: u32,
+    power: Power,
+    users: Users,
 }
 
 impl Collect {
-    pub fn new(teller: Teller) -> Collect {
+    pub fn new(trace: &Trace, teller: Teller) -> Collect {
         Collect {
             index: Index::default(),
             teller,
             calls: 0,
             held: Vec::new(),
             of_instant: 0,
+            power: Power::new(trace),
+            users: Users::new(trace),
         }
+    }
+
+    /// What the model of the kernel does not follow.
+    #[inline]
+    pub fn beside(&mut self, event: &EventView<'_>, now_ns: i64) {
+        self.power.event(event, now_ns);
+        self.users.event(event, now_ns);
     }
 
     /// The events so far.
@@ -56,7 +69,8 @@ impl Collect {
 
     /// What is known of all that was flushed.
     pub fn look(&self, kernel: &Kernel) -> Index {
-        let (head, open) = rest(self.index.clone(), self.calls, kernel);
+        let (mut head, open) = rest(self.index.clone(), self.calls, kernel);
+        put_beside(&mut head, self.power.clone(), self.users.clone());
         self.teller.look(head, open)
     }
 
@@ -106,6 +120,7 @@ impl Collect {
             .partition(|loss| loss.begin_ns <= now_ns);
         self.held = held;
         for loss in begun {
+            self.users.lose(loss.begin_ns);
             kernel.lost(loss.cpu, loss.begin_ns, loss.end_ns, self);
         }
     }
@@ -166,12 +181,21 @@ impl Collect {
 
     /// All but the tracks, and what is still open.
     pub fn finish(self, kernel: &Kernel) -> (Index, Vec<Told>) {
-        rest(self.index, self.calls, kernel)
+        let (mut head, open) = rest(self.index, self.calls, kernel);
+        put_beside(&mut head, self.power, self.users);
+        (head, open)
     }
 
     fn timed(&mut self, family: Family, one: Activation) {
         self.teller.tell(Told::Timed(family, one));
     }
+}
+
+/// What the model of the kernel does not follow, up to the last event.
+fn put_beside(index: &mut Index, mut power: Power, users: Users) {
+    power.finish(&index.losses);
+    (index.frequencies, index.idle_states) = (power.frequencies, power.idle_states);
+    (index.users, index.user_names) = users.finish(index.end_ns);
 }
 
 /// The index but for its tracks, which are only as many as they will be, and what is still open.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::latency::{self, Activation, Blocks, Family, Stats};
+use crate::series::Series;
 use crate::track::Track;
+use crate::users::{UserTrack, UserWhat};
 
 /// Events between two [checkpoints](Index::checkpoints).
 pub const CHECKPOINT_EVENTS: u64 = 4096;
@@ -17,10 +19,18 @@ pub enum TrackId {
     Cpu(u32),
     /// Of the thread at this place among the tasks.
     Thread(u32),
+    /// The frequency of this CPU.
+    Frequency(u32),
+    /// The idle states of this CPU.
+    IdleState(u32),
+    /// The one at this place among [`Index::users`].
+    User(u32),
+    /// The one at this place among the counters that come with the question.
+    Counter(u32),
 }
 
 impl TrackId {
-    /// Reads `c0` or `t5`.
+    /// Reads `c0` or `t5`, `f0`, `i0`, `u3`, `n0`.
     pub fn parse(text: &str) -> Option<TrackId> {
         let (kind, number) = text.split_at_checked(1)?;
         let digits = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -28,6 +38,10 @@ impl TrackId {
         match kind {
             "c" => Some(TrackId::Cpu(number)),
             "t" => Some(TrackId::Thread(number)),
+            "f" => Some(TrackId::Frequency(number)),
+            "i" => Some(TrackId::IdleState(number)),
+            "u" => Some(TrackId::User(number)),
+            "n" => Some(TrackId::Counter(number)),
             _ => None,
         }
     }
@@ -110,6 +124,14 @@ pub struct Index {
     pub irq_names: BTreeMap<u32, String>,
     /// Names of system calls, by what [`Activation::what`] says.
     pub call_names: Vec<String>,
+    /// Frequencies by CPU, in kHz.
+    pub frequencies: Vec<Series>,
+    /// Idle states by CPU, by number; -1: in none.
+    pub idle_states: Vec<Series>,
+    /// What applications did, by thread.
+    pub users: Vec<UserTrack>,
+    /// Names of their events and spans, by what their tracks say.
+    pub user_names: Vec<String>,
     /// In the order of the walk.
     pub losses: Vec<Loss>,
     /// When every 4096th event was, and how many events of the same instant stand before it.
@@ -119,11 +141,29 @@ pub struct Index {
 }
 
 impl Index {
-    /// A track; none when the trace has no such.
+    /// A track of states; none when the trace has no such.
     pub fn track(&self, id: TrackId) -> Option<&Track> {
         match id {
             TrackId::Cpu(cpu) => self.cpus.get(cpu as usize),
             TrackId::Thread(task) => self.threads.get(task as usize),
+            TrackId::User(place) => match &self.users.get(place as usize)?.what {
+                UserWhat::Spans(_, track) => Some(track),
+                UserWhat::Events(_) => None,
+            },
+            TrackId::Frequency(_) | TrackId::IdleState(_) | TrackId::Counter(_) => None,
+        }
+    }
+
+    /// A track of numbers; none when the trace has no such.
+    pub fn series(&self, id: TrackId) -> Option<&Series> {
+        match id {
+            TrackId::Frequency(cpu) => self.frequencies.get(cpu as usize),
+            TrackId::IdleState(cpu) => self.idle_states.get(cpu as usize),
+            TrackId::User(place) => match &self.users.get(place as usize)?.what {
+                UserWhat::Events(series) => Some(series),
+                UserWhat::Spans(..) => None,
+            },
+            TrackId::Cpu(_) | TrackId::Thread(_) | TrackId::Counter(_) => None,
         }
     }
 

@@ -17,13 +17,18 @@ mod collect;
 mod gather;
 mod index;
 mod latency;
+mod power;
+mod series;
 mod state;
 mod tile;
 mod track;
+mod users;
 
 pub use build::{Builder, Walked};
 pub use index::{Index, Loss, TaskFacts, TrackId};
 pub use latency::{Activation, Family, LatencyGrid, NO_TASK, Stats};
+pub use series::{Numbers, Series};
 pub use state::{Kind, State, WokenBy};
 pub use tile::TILE_VERSION;
 pub use track::{Segment, Track};
+pub use users::{UserTrack, UserWhat};

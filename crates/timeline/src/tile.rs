@@ -2,6 +2,7 @@
 
 use crate::index::{Index, TrackId};
 use crate::latency::{self, Activation, Family, LatencyGrid};
+use crate::series::{Numbers, Series};
 use crate::state::{Kind, State};
 use crate::track::{Edge, Track};
 
@@ -14,10 +15,23 @@ pub const COLUMNS_MAX: u32 = 8192;
 const SEGMENTS_PER_COLUMN: usize = 1;
 const STRETCHES: u8 = 0;
 const COLUMNS: u8 = 1;
+const NUMBERS: u8 = 2;
+const COLUMNS_OF_NUMBERS: u8 = 3;
 
 impl Index {
     /// A tile of tracks; what the trace has no track of comes as one that knows nothing.
     pub fn tile(&self, tracks: &[TrackId], range_ns: (i64, i64), columns: u32) -> Vec<u8> {
+        self.tile_with(tracks, &[], range_ns, columns)
+    }
+
+    /// The same, with `counters` of who asks.
+    pub fn tile_with(
+        &self,
+        tracks: &[TrackId],
+        counters: &[Option<&Series>],
+        range_ns: (i64, i64),
+        columns: u32,
+    ) -> Vec<u8> {
         let columns = columns.clamp(1, COLUMNS_MAX);
         let begin_ns = range_ns.0;
         let end_ns = range_ns.1.max(begin_ns.saturating_add(1));
@@ -31,6 +45,14 @@ impl Index {
         self.put_time(&mut out, end_ns);
         let nothing = Track::default();
         for id in tracks {
+            let series = match id {
+                TrackId::Counter(place) => counters.get(*place as usize).copied().flatten(),
+                id => self.series(*id),
+            };
+            if let Some(series) = series {
+                self.put_series(&mut out, *id, series, (begin_ns, end_ns), columns);
+                continue;
+            }
             let track = self.track(*id).unwrap_or(&nothing);
             match track.count(begin_ns, end_ns) <= columns as usize * SEGMENTS_PER_COLUMN {
                 true => self.put_stretches(&mut out, *id, track, (begin_ns, end_ns)),
@@ -68,6 +90,30 @@ impl Index {
         out.extend_from_slice(&(after as f64).to_le_bytes());
     }
 
+    fn put_series(
+        &self,
+        out: &mut Vec<u8>,
+        id: TrackId,
+        series: &Series,
+        (begin_ns, end_ns): (i64, i64),
+        columns: u32,
+    ) {
+        if series.count((begin_ns, end_ns)) > columns as usize {
+            let edge = |column| edge(begin_ns, end_ns, columns, column);
+            let edges: Vec<i64> = (0..=columns).map(edge).collect();
+            put_columns_of_numbers(out, id, series.columns(&edges));
+            return;
+        }
+        let place = put_head(out, id, NUMBERS);
+        let mut count = 0u32;
+        for (at_ns, value) in series.numbers((begin_ns, end_ns)) {
+            self.put_time(out, at_ns);
+            put_number(out, value);
+            count += 1;
+        }
+        put_count(out, place, count);
+    }
+
     fn put_stretches(
         &self,
         out: &mut Vec<u8>,
@@ -93,6 +139,10 @@ fn put_head(out: &mut Vec<u8>, id: TrackId, mode: u8) -> usize {
     let (kind, number) = match id {
         TrackId::Cpu(cpu) => (0u8, cpu),
         TrackId::Thread(task) => (1, task),
+        TrackId::Frequency(cpu) => (2, cpu),
+        TrackId::IdleState(cpu) => (3, cpu),
+        TrackId::User(place) => (4, place),
+        TrackId::Counter(place) => (5, place),
     };
     out.extend_from_slice(&number.to_le_bytes());
     out.extend_from_slice(&[kind, mode, 0, 0]);
@@ -106,6 +156,34 @@ fn put_count(out: &mut [u8], place: usize, count: u32) {
     }
 }
 
+/// Where a column begins.
+fn edge(begin_ns: i64, end_ns: i64, columns: u32, column: u32) -> i64 {
+    let width = i128::from(end_ns) - i128::from(begin_ns);
+    let after = width * i128::from(column) / i128::from(columns);
+    (i128::from(begin_ns) + after) as i64
+}
+
+/// A number as the floating point number that pages reckon with; none for what nobody knows.
+fn put_number(out: &mut Vec<u8>, value: Option<i64>) {
+    let value = value.map_or(f64::NAN, |value| value as f64);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+fn put_columns_of_numbers(out: &mut Vec<u8>, id: TrackId, columns: impl Iterator<Item = Numbers>) {
+    let place = put_head(out, id, COLUMNS_OF_NUMBERS);
+    let mut count = 0u32;
+    for numbers in columns {
+        put_number(out, numbers.extent.map(|(least, _)| least));
+        put_number(out, numbers.extent.map(|(_, most)| most));
+        put_number(out, numbers.last);
+        let came = u32::try_from(numbers.count).unwrap_or(u32::MAX);
+        out.extend_from_slice(&came.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        count += 1;
+    }
+    put_count(out, place, count);
+}
+
 fn put_columns(
     out: &mut Vec<u8>,
     id: TrackId,
@@ -114,11 +192,7 @@ fn put_columns(
     columns: u32,
 ) {
     let place = put_head(out, id, COLUMNS);
-    let width = i128::from(end_ns) - i128::from(begin_ns);
-    let edge = |column: u32| {
-        let after = width * i128::from(column) / i128::from(columns);
-        (i128::from(begin_ns) + after) as i64
-    };
+    let edge = |column| edge(begin_ns, end_ns, columns, column);
     // A column begins where the one before it ends: each edge is looked for once, near the last.
     let mut from = track.edge(edge(0), Edge::FIRST);
     let mut before = track.before_edge(from);

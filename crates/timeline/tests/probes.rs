@@ -289,7 +289,7 @@ fn check(probe: &Probe, index: &Index, at_ns: i64, is_lossy: bool, found: &mut F
     );
     let told = said.detail().map(|detail| match id {
         TrackId::Cpu(_) => index.tasks[detail as usize].tid,
-        TrackId::Thread(_) => detail as i32,
+        _ => detail as i32,
     });
     // Behind a hole an interrupt's victim may be unknown; who waits has no CPU.
     if detail.is_some() && (told.is_some() || !is_lossy) {

@@ -10,9 +10,9 @@ pub use diagnosed::{
     Activation, Advice, Diagnosis, Group, Ledger, Step, TaskRef, Term, Verdict, Warning,
 };
 pub use own::{
-    Cell, EventRow, Events, Facts, Info, IrqCell, Late, Latencies, Loss, Losses, Marks, Moment,
-    ProcessCell, Progress, Range, Report, ReportColumn, ReportName, ReportTable, Reports, RowAt,
-    Stat, Stats, Tasks, TrackRow, Tracks,
+    Cell, Counter, Counters, EventRow, Events, Facts, Fields, Info, IrqCell, Late, Latencies, Loss,
+    Losses, Marks, Moment, Names, ProcessCell, Progress, Range, Report, ReportColumn, ReportName,
+    ReportTable, Reports, RowAt, Stat, Stats, Tasks, TrackRow, Tracks, User,
 };
 use shape::Declared;
 

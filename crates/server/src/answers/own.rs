@@ -47,6 +47,12 @@ answers! {
         handlers: usize,
         /// System calls that returned.
         calls: usize,
+        /// CPUs whose frequency was told.
+        frequencies: usize,
+        /// CPUs whose idle states were told.
+        idle_states: usize,
+        /// Tracks of what applications did.
+        user_tracks: usize,
         /// Places at which events are missing.
         losses: usize,
         /// Stretches of bytes that could not be read.
@@ -75,7 +81,7 @@ answers! {
 
     /// A track, and its time in the range.
     TrackRow {
-        /// `c0` of a CPU, `t5` of a thread.
+        /// `c0`: a CPU; `t5`: a thread; `f0`, `i0`: frequency, idle states; `u3`: an application.
         id: String,
         /// The thread's place among the tasks.
         task: Option<usize>,
@@ -87,6 +93,20 @@ answers! {
         sums_ns: [u64; 7],
         /// Who it is.
         facts: Option<Facts>,
+        /// Of a track of an application: its thread, and what is in it.
+        user: Option<User>,
+    }
+
+    /// What is in a track of an application.
+    User {
+        /// The thread's id, as its events say it.
+        tid: i32,
+        /// Its process, where they say it.
+        pid: Option<i32>,
+        /// The thread's name, from its events or from the kernel's; empty where neither says it.
+        name: String,
+        /// The row of its spans, from 0 on; null of its events.
+        lane: Option<u32>,
     }
 
     /// `tracks`: some of the tracks, in the order that was asked for.
@@ -229,6 +249,8 @@ answers! {
         name: String,
         /// Its fields as text.
         text: String,
+        /// The fields that were asked for as columns; null for one that it does not have.
+        cells: Vec<Option<String>>,
     }
 
     /// `events`: rows of the table.
@@ -239,6 +261,42 @@ answers! {
         cut: bool,
         /// Those that were asked for.
         rows: Vec<EventRow>,
+    }
+
+    /// A counter.
+    Counter {
+        /// `event.field`.
+        name: String,
+        /// How many numbers it has.
+        count: usize,
+        /// The least.
+        least: Option<i64>,
+        /// The greatest.
+        most: Option<i64>,
+        /// There are more, which were not looked at.
+        cut: bool,
+        /// Why it cannot be had.
+        error: Option<String>,
+    }
+
+    /// `counters`: what those are that were asked for.
+    Counters {
+        /// In their order.
+        counters: Vec<Counter>,
+    }
+
+    /// `fields`: what can be asked for, 5,000 of each at most.
+    Fields {
+        /// `event.field` of each field that can be a counter.
+        counters: Vec<String>,
+        /// The names of fields, for columns of the table of events.
+        columns: Vec<String>,
+    }
+
+    /// `names`: of events and spans of applications.
+    Names {
+        /// By the numbers in their tracks.
+        names: Vec<String>,
     }
 
     /// `row`: where the table is at an instant.
