@@ -6,8 +6,10 @@ use crate::state::{Kind, State};
 const BLOCK: usize = 64;
 /// A range of at most so many segments is looked at one by one for its leader.
 const EXACT_MAX: usize = 256;
-/// Blocks whose leaders are looked at for the leader of a longer range, at most.
-const LEADERS_MAX: usize = 32;
+/// Leaders that are looked at for the leader of a longer range, at most.
+const LEADERS_MAX: usize = 16;
+/// Leaders of a level that one of the level above stands for.
+const FAN: usize = 8;
 
 /// A stretch of one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +40,9 @@ impl Edge {
 /// Time by kind.
 pub type Sums = [u64; Kind::COUNT];
 
-/// The time before a block by kind, and the state that has most of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Block {
-    before: Sums,
-    leader: State,
-    leader_ns: u64,
-}
+/// The state that has most of some stretches, and how much: of those that are work, where there
+/// is any.
+type Leader = (State, u64);
 
 /// States one behind the other; before the first and behind the last nobody knows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,7 +53,12 @@ pub struct Track {
     end_ns: i64,
     /// What was told later than something behind it.
     late: Vec<Segment>,
-    blocks: Vec<Block>,
+    /// The time before each block by kind.
+    before: Vec<Sums>,
+    /// When each block begins: what is looked for is found there first, near each other.
+    firsts_ns: Vec<i64>,
+    /// Of blocks, of [`FAN`] of them, and so on.
+    leaders: Vec<Vec<Leader>>,
 }
 
 impl Track {
@@ -142,14 +145,15 @@ impl Track {
     }
 
     fn sum_up(&mut self) {
-        self.blocks.clear();
+        let count = self.states.len().div_ceil(BLOCK);
+        self.before = Vec::with_capacity(count);
+        self.firsts_ns = Vec::with_capacity(count);
+        let mut leaders = Vec::with_capacity(count);
         let mut before = Sums::default();
-        let mut times: Vec<(State, u64)> = Vec::with_capacity(BLOCK);
+        let mut times: Vec<Leader> = Vec::with_capacity(BLOCK);
         for first in (0..self.states.len()).step_by(BLOCK) {
-            let mut block = Block {
-                before,
-                ..Block::default()
-            };
+            self.before.push(before);
+            self.firsts_ns.push(self.begins_ns[first]);
             times.clear();
             for place in first..(first + BLOCK).min(self.states.len()) {
                 let ns = self.end_of(place).abs_diff(self.begins_ns[place]);
@@ -157,9 +161,20 @@ impl Track {
                 before[state.kind() as usize] += ns;
                 add(&mut times, state, ns);
             }
-            (block.leader, block.leader_ns) = most(&times);
-            self.blocks.push(block);
+            leaders.push(leader(&times));
         }
+        self.leaders.clear();
+        while leaders.len() > LEADERS_MAX {
+            let above = leaders.chunks(FAN).map(|some| {
+                times.clear();
+                some.iter()
+                    .for_each(|(state, ns)| add(&mut times, *state, *ns));
+                leader(&times)
+            });
+            let above = above.collect();
+            self.leaders.push(std::mem::replace(&mut leaders, above));
+        }
+        self.leaders.push(leaders);
     }
 
     /// How many stretches it has.
@@ -195,15 +210,19 @@ impl Track {
 
     /// The place of an instant that is not before `from`: near it by few looks.
     pub(crate) fn edge(&self, at_ns: i64, from: Edge) -> Edge {
-        let all = &self.begins_ns;
-        let (mut low, mut step) = (from.begun, 1);
-        while all.get(low + step).is_some_and(|begin| *begin <= at_ns) {
+        let blocks = &self.firsts_ns;
+        let (mut low, mut step) = (from.begun / BLOCK, 1);
+        while blocks.get(low + step).is_some_and(|begin| *begin <= at_ns) {
             low += step;
             step *= 2;
         }
-        let until = (low + step).min(all.len());
-        let near = all.get(low..until).unwrap_or_default();
-        let begun = low + near.partition_point(|begin| *begin <= at_ns);
+        let until = (low + step).min(blocks.len());
+        let near = blocks.get(low + 1..until).unwrap_or_default();
+        let block = low + near.partition_point(|begin| *begin <= at_ns);
+        let first = from.begun.max(block * BLOCK);
+        let last = ((block + 1) * BLOCK).min(self.begins_ns.len());
+        let inside = self.begins_ns.get(first..last).unwrap_or_default();
+        let begun = first + inside.partition_point(|begin| *begin <= at_ns);
         Edge { at_ns, begun }
     }
 
@@ -219,7 +238,7 @@ impl Track {
         let Some(last) = edge.begun.checked_sub(1) else {
             return Sums::default();
         };
-        let mut sums = self.blocks[last / BLOCK].before;
+        let mut sums = self.before[last / BLOCK];
         for place in last / BLOCK * BLOCK..=last {
             let end_ns = self.end_of(place).min(at_ns);
             let ns = end_ns.abs_diff(self.begins_ns[place]);
@@ -262,7 +281,7 @@ impl Track {
         if end.begun.saturating_sub(begin.begun) >= EXACT_MAX {
             return self.leader_of_blocks(begin.begun / BLOCK, end.begun / BLOCK, kind);
         }
-        let mut times: Vec<(State, u64)> = Vec::new();
+        let mut times: Vec<Leader> = Vec::new();
         for place in begin.begun.saturating_sub(1)..end.begun {
             let end_ns = self.end_of(place).min(end.at_ns);
             let begin_ns = self.begins_ns[place].max(begin.at_ns);
@@ -280,30 +299,42 @@ impl Track {
         (last + 1).saturating_sub(first)
     }
 
-    /// Of blocks, the state of a kind whose leaders have most.
-    fn leader_of_blocks(&self, first: usize, last: usize, kind: Kind) -> State {
-        let mut times: Vec<(State, u64)> = Vec::new();
-        let blocks = &self.blocks[first.min(self.blocks.len())..last.min(self.blocks.len())];
-        let step = blocks.len().div_ceil(LEADERS_MAX).max(1);
-        let leaders = blocks.iter().step_by(step);
-        for block in leaders.filter(|block| block.leader.kind() == kind) {
-            add(&mut times, block.leader, block.leader_ns);
-            if times.len() > LEADERS_MAX / 2 {
-                break;
-            }
+    /// Of blocks, the state of a kind whose leaders have most: of the level at which they are few.
+    fn leader_of_blocks(&self, mut first: usize, mut last: usize, kind: Kind) -> State {
+        let mut level = 0;
+        while last - first > LEADERS_MAX && level + 1 < self.leaders.len() {
+            (first, last, level) = (first.div_ceil(FAN), last / FAN, level + 1);
         }
-        most(&times).0
+        let leaders = self.leaders.get(level).map_or(&[][..], Vec::as_slice);
+        let last = last.min(leaders.len());
+        let mut times: Vec<Leader> = Vec::with_capacity(LEADERS_MAX);
+        let some = leaders.get(first..last).unwrap_or_default();
+        for (state, ns) in some.iter().filter(|(state, _)| state.kind() == kind) {
+            add(&mut times, *state, *ns);
+        }
+        match most(&times) {
+            (_, 0) => State::new(kind, None),
+            (state, _) => state,
+        }
     }
 }
 
-fn add(times: &mut Vec<(State, u64)>, state: State, ns: u64) {
+/// What a page names: who works, where anybody does.
+fn leader(times: &[Leader]) -> Leader {
+    let is_work =
+        |(state, _): &&Leader| matches!(state.kind(), Kind::Run | Kind::Call | Kind::Runnable);
+    let work = times.iter().filter(is_work).max_by_key(|(_, ns)| *ns);
+    work.copied().unwrap_or_else(|| most(times))
+}
+
+fn add(times: &mut Vec<Leader>, state: State, ns: u64) {
     match times.iter_mut().find(|(known, _)| *known == state) {
         Some((_, sum)) => *sum += ns,
         None => times.push((state, ns)),
     }
 }
 
-fn most(times: &[(State, u64)]) -> (State, u64) {
+fn most(times: &[Leader]) -> Leader {
     let most = times.iter().max_by_key(|(_, ns)| *ns);
     most.copied().unwrap_or_default()
 }
