@@ -103,7 +103,16 @@ struct css_set {
 } RELOCATED;
 
 struct sched_entity {
+	rts_u64 vruntime;
 	struct cfs_rq *cfs_rq;
+} RELOCATED;
+
+// With CONFIG_SCHED_INFO, on the scheduler's clock.
+struct sched_info {
+	unsigned long pcount;  // arrivals on a CPU
+	rts_u64 run_delay;     // what it waited for CPUs until the last arrival
+	rts_u64 last_arrival;
+	rts_u64 last_queued;   // 0: it does not wait
 } RELOCATED;
 
 struct sched_dl_entity {
@@ -149,6 +158,8 @@ struct task_struct {
 	void *stack;
 	struct sched_entity se;
 	struct sched_dl_entity dl;
+	struct sched_info sched_info;
+	unsigned long nvcsw; // sleeps
 	struct sched_dl_entity *dl_server; // runs it in place of its own class, since 6.8
 	struct task_struct *pi_top_task; // who waits for a lock of its with the highest priority
 	struct rt_mutex_waiter *pi_blocked_on;

@@ -32,6 +32,10 @@ enum rts_monitor_group {
 // OSADL's form: a bucket for each microsecond, and one for what is longer.
 #define RTS_LINEAR_MAX 10240
 
+// In place of a mode: no program saw this sample. Its first part is timer and wake-up together, and
+// its culprit was last seen to come on that CPU.
+#define RTS_MONITOR_HIDDEN 4
+
 // The longest sample of an interval, with who ran meanwhile.
 struct rts_monitor_worst {
 	rts_u64 value_ns;
@@ -42,7 +46,7 @@ struct rts_monitor_worst {
 	struct rts_task culprit;
 	rts_u32 cpu;
 	rts_s32 call; // in which the victim waited; -1: in none
-	rts_u8 mode;  // enum rts_mode: what was interrupted, where `instruction` is known
+	rts_u8 mode;  // enum rts_mode: what was interrupted, where `instruction` is known; or hidden
 	rts_u8 timer; // the sample has a timer: the first part is one
 	rts_u8 padding[6];
 	struct rts_stack stack; // of the culprit
@@ -75,6 +79,8 @@ struct rts_monitor_losses {
 	rts_u64 storage_failures; // tasks that the kernel had no storage for when asked
 	rts_u64 unpaired;         // samples whose clocks differ by more than they are long
 	rts_u64 worst_missed;     // worst ones of which only the length is kept
+	rts_u64 hidden;           // no program saw them; they are counted by the kernel's accounts
+	rts_u64 unseen;           // activations that no program saw and whose length nobody knows
 };
 
 // Beside `struct rts_config`, which has the targets.

@@ -16,7 +16,7 @@ interface Cpu { cpu: number; samples: number; min_ns: number; mean_ns: number; p
 interface Stretch { begin_ns: number; end_ns: number; max_ns: number; lost: number; intervals: number }
 interface Page {
   host: string | null; kernel: string | null; runs: number; intervals: number; scope: string; phase: string; scopes: string[]; phases: string[];
-  lost: number; unsaved: number; cost_ns: number; elapsed_ns: number; cpus: Cpu[]; over_time: Stretch[]; worst: Worst[];
+  lost: number; hidden: number; unsaved: number; cost_ns: number; elapsed_ns: number; cpus: Cpu[]; over_time: Stretch[]; worst: Worst[];
 }
 
 /** Told apart by everybody: the set of Okabe and Ito. */
@@ -68,8 +68,9 @@ function note(text: string) {
 function show() {
   if (!page) return;
   const lost = page.lost + page.unsaved ? `; ${counted(page.lost, "sample")} and ${counted(page.unsaved, "interval")} lost` : "";
+  const hidden = page.hidden ? `; ${counted(page.hidden, "sample")} that no program saw, by the kernel's accounts` : "";
   const cost = page.elapsed_ns ? `; it cost ${percent(page.cost_ns / page.elapsed_ns)} of a CPU` : "";
-  by("facts").textContent = `${page.host ? `${named(page.host)} ${named(page.kernel ?? "")}: ` : ""}${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${lost}`;
+  by("facts").textContent = `${page.host ? `${named(page.host)} ${named(page.kernel ?? "")}: ` : ""}${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${hidden}${lost}`;
   choices();
   if (!chosen || !page.worst.some((one) => one.at_ns === chosen!.at_ns && one.value_ns === chosen!.value_ns)) chosen = page.worst[0] ?? null;
   bars.redraw();
@@ -200,7 +201,8 @@ function ledger() {
   const lines = parts.map((part) => ({ cells: [words(part.name), value(part.ns, duration(part.ns)), { ...value(part.ns, percent(part.ns / whole)), bar: part.ns / whole, colour: part.colour }] }));
   holder.append(bar, grid("parts", [{ text: "part" }, { text: "time", number: true }, { text: "share", number: true }], lines));
   const culprit = one.running_at_the_time;
-  const facts = [`At ${wall(one.at_ns)}.`, `${taskName(culprit)}${urgency(culprit) ? `, ${urgency(culprit)},` : ""} had the CPU when the longest part ended; that proves nothing by itself.`,
+  const unseen = one.interrupted === "not_seen";
+  const facts = [`At ${wall(one.at_ns)}.`, unseen ? `No program of the monitor was called meanwhile: the kernel's own accounts have this sample, its timer and its wake-up as one part. ${taskName(culprit)} was last seen to come on the CPU.` : `${taskName(culprit)}${urgency(culprit) ? `, ${urgency(culprit)},` : ""} had the CPU when the longest part ended; that proves nothing by itself.`,
     one.call ? `${taskName(one.victim)} waited in ${named(one.call)}.` : "", one.function ? `Interrupted was ${named(one.function)} (${one.interrupted.replaceAll("_", " ")}).` : ""];
   for (const fact of facts.filter(Boolean)) holder.append(el("p", { text: fact }));
   if (one.stack.length) holder.append(el("h3", { text: "its functions in the kernel, innermost first" }), el("pre", { text: "" }));

@@ -77,6 +77,8 @@ pub struct RawLosses {
     pub storage_failures: u64,
     pub unpaired: u64,
     pub worst_missed: u64,
+    pub hidden: u64,
+    pub unseen: u64,
 }
 
 /// `struct rts_monitor_config`.
@@ -159,7 +161,7 @@ impl Phase {
     }
 }
 
-/// What an interrupt found: `enum rts_mode`.
+/// What an interrupt found: `enum rts_mode`, or `RTS_MONITOR_HIDDEN`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mode {
@@ -172,6 +174,9 @@ pub enum Mode {
     Idle = 2,
     /// Kernel code that had interrupts on.
     Enabled = 3,
+    /// Nobody knows: no program saw the sample. Its first part is timer and wake-up together, and
+    /// who had the CPU is who was last seen to come on it.
+    Hidden = 4,
 }
 
 impl Mode {
@@ -181,6 +186,7 @@ impl Mode {
             1 => Mode::User,
             2 => Mode::Idle,
             3 => Mode::Enabled,
+            4 => Mode::Hidden,
             _ => Mode::Kernel,
         }
     }

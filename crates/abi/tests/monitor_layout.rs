@@ -45,7 +45,7 @@ fn claims() -> Claims {
         claims,
         RawLosses,
         "rts_monitor_losses",
-        [storage_failures, unpaired, worst_missed]
+        [storage_failures, unpaired, worst_missed, hidden, unseen]
     );
     claim!(
         claims,

@@ -51,6 +51,9 @@ pub struct MonitorConfig {
     pub until_return: bool,
     /// Count real-time tasks in buckets of a microsecond too, as OSADL's kernels do.
     pub linear: bool,
+    /// Hooks that no program is called for, as a kernel leaves calls out: for tests.
+    #[doc(hidden)]
+    pub left_out: &'static [&'static str],
 }
 
 /// OSADL's form of a phase on one CPU: buckets of a microsecond that are not empty.
@@ -73,6 +76,10 @@ pub struct MonitorLosses {
     pub unpaired: u64,
     /// Longest samples of which only the length is known.
     pub worst_missed: u64,
+    /// Samples that no program saw: they are counted, by the kernel's own accounts.
+    pub hidden: u64,
+    /// Activations that no program saw, and whose length nobody knows.
+    pub unseen: u64,
     /// Events that the kernel left out because a program would have interrupted itself.
     pub recursion: u64,
 }
@@ -85,6 +92,8 @@ impl MonitorLosses {
                 .saturating_sub(before.storage_failures),
             unpaired: self.unpaired.saturating_sub(before.unpaired),
             worst_missed: self.worst_missed.saturating_sub(before.worst_missed),
+            hidden: self.hidden.saturating_sub(before.hidden),
+            unseen: self.unseen.saturating_sub(before.unseen),
             recursion: self.recursion.saturating_sub(before.recursion),
         }
     }
@@ -147,7 +156,7 @@ impl PhaseMonitor {
         let object = object::load(opened, |program| match program {
             RESOLVE => true,
             RETURN => config.until_return,
-            _ => present(program),
+            _ => present(program) && !config.left_out.contains(&program),
         })?;
         let maps = Maps::of(&object)?;
         let (links, resolve) = attach(&object, &maps)?;
@@ -276,6 +285,8 @@ impl Maps {
             sum.storage_failures += one.storage_failures;
             sum.unpaired += one.unpaired;
             sum.worst_missed += one.worst_missed;
+            sum.hidden += one.hidden;
+            sum.unseen += one.unseen;
         }
         sum
     }

@@ -349,6 +349,7 @@ fn running(worst: &Worst) -> Option<String> {
     let function = function.map(|function| function.split_once('+').map_or(function, |f| f.0));
     Some(match (function, worst.mode) {
         (Some(function), Mode::Kernel) => format!("{name}: {function}, interrupts off"),
+        (_, Mode::Hidden) => format!("{name}, not seen"),
         (Some(function), Mode::Enabled) => format!("{name}: {function}"),
         _ => name,
     })
@@ -420,6 +421,7 @@ mod tests {
         check(9, Mode::Kernel, "cat: console_flush_all, interrupts off");
         check(9, Mode::Enabled, "cat: console_flush_all");
         check(9, Mode::User, "cat");
+        check(9, Mode::Hidden, "cat, not seen");
         check(0, Mode::Idle, "idle CPU");
         let nobody = Worst {
             culprit: None,

@@ -136,6 +136,7 @@ fn json(run: &Run, interval: &Interval) -> Value {
         "end_ns": head.end_ns,
         "elapsed_ns": head.elapsed.as_ns(),
         "lost": head.lost,
+        "hidden": head.hidden,
         "worst_missed": head.worst_missed,
         "unsaved": head.unsaved,
         "cost_ns": head.cost.as_ns(),
@@ -188,6 +189,7 @@ fn mode_name(mode: Mode) -> &'static str {
         Mode::User => "user",
         Mode::Idle => "idle",
         Mode::Enabled => "kernel_interrupts_on",
+        Mode::Hidden => "not_seen",
     }
 }
 

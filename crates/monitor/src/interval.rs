@@ -83,6 +83,8 @@ pub struct Head {
     /// Samples that were not counted: their task was not known yet, or their clocks disagreed, or
     /// the kernel left the event out.
     pub lost: u64,
+    /// Samples that no program saw and that are counted by the kernel's accounts.
+    pub hidden: u64,
     /// Longest samples of which only the length is known.
     pub worst_missed: u64,
     /// Closed intervals before this one that the store could not take.

@@ -150,6 +150,11 @@ impl Collector for Told {
         )?;
         let counters = [
             ("lost_samples", head.lost, "Samples that were not counted"),
+            (
+                "hidden_samples",
+                head.hidden,
+                "Samples that no program saw, counted by the kernel's accounts",
+            ),
             ("intervals", known.intervals, "Intervals that were closed"),
             (
                 "unsaved_intervals",

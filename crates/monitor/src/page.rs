@@ -135,6 +135,7 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
         "scopes": scopes.map(|scope| scope.name()).collect::<Vec<_>>(),
         "phases": phases.map(|phase| phase.name()).collect::<Vec<_>>(),
         "lost": head.lost,
+        "hidden": head.hidden,
         "unsaved": head.unsaved,
         "cost_ns": head.cost.as_ns(),
         "elapsed_ns": head.elapsed.as_ns(),

@@ -153,7 +153,12 @@ fn missing(walked: &Walked) -> String {
     };
     say(
         head.lost,
-        "samples were not counted: their task was not known, or the kernel was busy",
+        "samples were not counted: their task was not known, or no program saw them",
+    );
+    say(
+        head.hidden,
+        "samples were seen by no program: they are counted by the kernel's accounts, which have \
+         no timer and no wake-up apart",
     );
     say(head.worst_missed, "longest samples without a name");
     say(
@@ -179,7 +184,11 @@ fn worst_line(worst: &Worst) -> String {
     text.push('\n');
     let mut parts = Vec::new();
     if let Some(timer) = worst.timer {
-        parts.push(format!("timer {}", timer.short()));
+        let what = match worst.mode {
+            Mode::Hidden if worst.parts[0] == Duration::ZERO => "timer and wake-up",
+            _ => "timer",
+        };
+        parts.push(format!("{what} {}", timer.short()));
     }
     let names = ["wake-up", "switch", "return"];
     let others = names.iter().zip(worst.parts);
@@ -195,6 +204,13 @@ fn running(worst: &Worst) -> String {
     let Some(culprit) = &worst.culprit else {
         return "nobody was seen on the CPU".to_owned();
     };
+    if worst.mode == Mode::Hidden {
+        let who = match culprit.tid {
+            0 => "the idle task".to_owned(),
+            _ => task(culprit),
+        };
+        return format!("no program was called meanwhile; before that, {who} came on the CPU");
+    }
     let mut text = match culprit.tid {
         0 => "the CPU was idle".to_owned(),
         _ => format!("{} had the CPU", task(culprit)),
@@ -207,7 +223,7 @@ fn running(worst: &Worst) -> String {
             let _ = write!(text, "; it was in {function}, with interrupts on");
         }
         (_, Mode::User) => text += "; it was in user space",
-        (_, Mode::Idle) | (None, _) => {}
+        (_, Mode::Idle | Mode::Hidden) | (None, _) => {}
     }
     text
 }
@@ -239,6 +255,13 @@ mod tests {
         check(&worst, "had the CPU; interrupts came back on in f+0x1\n");
         worst.mode = Mode::User;
         check(&worst, "had the CPU; it was in user space\n");
+        worst.mode = Mode::Hidden;
+        worst.parts[0] = Duration::ZERO;
+        check(&worst, "timer and wake-up 2.00 us, switch");
+        check(
+            &worst,
+            "no program was called meanwhile; before that, task3 (tid 3",
+        );
         worst.culprit = None;
         check(&worst, "nobody was seen on the CPU\n");
     }
@@ -251,6 +274,7 @@ mod tests {
         };
         let text = missing(&walked);
         assert!(text.contains("1 samples were not counted"), "{text}");
+        assert!(text.contains("3 samples were seen by no"), "{text}");
         assert!(
             !text.contains("wall clock") && !text.contains("no room"),
             "{text}"

@@ -5,9 +5,11 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::interval::{Head, Interval, Task, Worst};
 
-/// What [`head`] reads.
-pub(crate) const HEAD_COLUMNS: &str = "id, run, begin_ns, end_ns, elapsed_ns, lost, worst_missed,
-    unsaved, cost_ns";
+/// What [`head`] reads, of a store with or without what came after the first ones.
+pub(crate) fn head_columns(has_hidden: bool) -> String {
+    let hidden = if has_hidden { "hidden" } else { "0" };
+    format!("id, run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved, cost_ns, {hidden}")
+}
 
 /// The id of an interval, that of its run, and its head.
 pub(crate) fn head(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, i64, Head)> {
@@ -20,6 +22,7 @@ pub(crate) fn head(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, i64, Head)
         worst_missed: count(6)?,
         unsaved: count(7)?,
         cost: Duration::from_ns(row.get(8)?),
+        hidden: count(9)?,
     };
     Ok((row.get(0)?, row.get(1)?, head))
 }
@@ -41,7 +44,7 @@ pub(crate) fn insert(to: &Transaction<'_>, run: i64, interval: &Interval) -> rus
     let head = &interval.head;
     to.prepare_cached(
         "INSERT INTO interval (run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved,
-         cost_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+         cost_ns, hidden) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         run,
@@ -51,7 +54,8 @@ pub(crate) fn insert(to: &Transaction<'_>, run: i64, interval: &Interval) -> rus
         head.lost as i64,
         head.worst_missed as i64,
         head.unsaved as i64,
-        head.cost.as_ns()
+        head.cost.as_ns(),
+        head.hidden as i64
     ])?;
     let id = to.last_insert_rowid();
     for series in &interval.series {

@@ -14,7 +14,8 @@ CREATE TABLE run (
 CREATE TABLE interval (
     id INTEGER PRIMARY KEY, run INTEGER NOT NULL, begin_ns INTEGER NOT NULL,
     end_ns INTEGER NOT NULL, elapsed_ns INTEGER NOT NULL, lost INTEGER NOT NULL,
-    worst_missed INTEGER NOT NULL, unsaved INTEGER NOT NULL, cost_ns INTEGER NOT NULL);
+    worst_missed INTEGER NOT NULL, unsaved INTEGER NOT NULL, cost_ns INTEGER NOT NULL,
+    hidden INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX interval_end ON interval (end_ns);
 CREATE TABLE histogram (
     interval INTEGER NOT NULL, scope INTEGER NOT NULL, phase INTEGER NOT NULL,
@@ -35,6 +36,13 @@ CREATE TABLE task (
     UNIQUE (tid, prio, name));
 CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 ";
+
+/// Whether a store has what came after the first ones; a row of 0 or 1.
+pub(crate) const HAS_HIDDEN: &str =
+    "SELECT count(*) FROM pragma_table_info('interval') WHERE name = 'hidden'";
+/// Gives it to one that has not.
+pub(crate) const ADD_HIDDEN: &str =
+    "ALTER TABLE interval ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0";
 
 /// Removes what belongs to intervals that are gone.
 pub(crate) const SWEEP: &str = "

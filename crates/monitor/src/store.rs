@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::buckets::{Histogram, Linear};
 use crate::interval::{Head, Interval, Run, Scope, Series, Worst};
 use crate::owner::Owner;
-use crate::rows::{HEAD_COLUMNS, head, insert, task};
+use crate::rows::{head, head_columns, insert, task};
 use crate::schema;
 
 /// How long a writer waits for a reader that is about to end.
@@ -136,6 +136,10 @@ impl Store {
         }
         store.check()?;
         store.check_pages()?;
+        if !store.has_hidden()? {
+            let added = store.connection.execute_batch(schema::ADD_HIDDEN);
+            added.map_err(refused)?;
+        }
         store.begin_run(run, began_ns)?;
         store.file = identity(path);
         store._owner = Some(owner);
@@ -358,7 +362,8 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn heads(&self) -> Result<Vec<(i64, i64, Head)>> {
-        let columns = format!("SELECT {HEAD_COLUMNS} FROM interval WHERE id >= ? ORDER BY id");
+        let columns = head_columns(self.has_hidden()?);
+        let columns = format!("SELECT {columns} FROM interval WHERE id >= ? ORDER BY id");
         self.rows(&columns, 0, head)
     }
 
@@ -372,8 +377,9 @@ impl Store {
         mut take: impl FnMut(i64, Interval) -> Result<()>,
     ) -> Result<()> {
         let refused = |error| explain(&self.path, error);
+        let columns = head_columns(self.has_hidden()?);
         let columns = format!(
-            "SELECT {HEAD_COLUMNS} FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id"
+            "SELECT {columns} FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id"
         );
         let mut statement = self.connection.prepare_cached(&columns).map_err(refused)?;
         let mut rows = statement
@@ -505,6 +511,14 @@ impl Store {
         );
         let made = self.connection.execute_batch(&make);
         made.map_err(|error| explain(&self.path, error))
+    }
+
+    /// Whether it has the column that came after the first stores.
+    fn has_hidden(&self) -> Result<bool> {
+        let found = self
+            .connection
+            .query_row(schema::HAS_HIDDEN, [], |row| row.get(0));
+        found.map_err(|error| explain(&self.path, error))
     }
 
     /// Whether this is a store, and one that we know.

@@ -69,6 +69,28 @@ fn what_went_in_comes_out_while_somebody_writes() {
 }
 
 #[test]
+fn a_store_of_the_first_kind_is_read_as_it_is_and_gets_its_new_column_from_a_writer() {
+    let place = place();
+    let mut store = create(&place.path, Limits::default()).expect("a store");
+    stored(store.append(sample(0)));
+    let older = "ALTER TABLE interval DROP COLUMN hidden";
+    store.connection().execute_batch(older).expect("as it was");
+    drop(store);
+    let hidden = |store: &Store| {
+        let intervals = all(store, Range::ALL).into_iter();
+        intervals.map(|one| one.head.hidden).collect::<Vec<_>>()
+    };
+    let reader = Store::open(&place.path).expect("it opens");
+    assert_eq!(hidden(&reader), [0]);
+    let mut writer = create(&place.path, Limits::default()).expect("it is taken over");
+    stored(writer.append(sample(1)));
+    assert_eq!(hidden(&writer), [0, 3]);
+    // Also for who began to read before.
+    assert_eq!(hidden(&reader), [0, 3]);
+    assert_eq!(reader.heads().expect("heads").len(), 2);
+}
+
+#[test]
 fn a_second_writer_is_refused_by_name_and_a_dead_one_leaves_no_lock() {
     let place = place();
     let first = create(&place.path, Limits::default()).expect("a store");

@@ -13,6 +13,7 @@ impl Interval {
         head.end_ns = next.head.end_ns;
         head.elapsed += next.head.elapsed;
         head.lost += next.head.lost;
+        head.hidden += next.head.hidden;
         head.worst_missed += next.head.worst_missed;
         head.unsaved += next.head.unsaved;
         head.cost += next.head.cost;

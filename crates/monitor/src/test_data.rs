@@ -23,6 +23,7 @@ pub(crate) fn sample(number: i64) -> Interval {
             end_ns: (number + 1) * 5 * MINUTE_NS,
             elapsed: Duration::from_ns(5 * MINUTE_NS),
             lost: 1,
+            hidden: 3,
             worst_missed: 2,
             unsaved: 0,
             cost: Duration::from_ms(3),

@@ -46,6 +46,8 @@ pub struct PhaseFigures {
     pub longest_at: Instant,
     /// Samples that could not be split: the thread did not sleep, or its wake-up was not seen.
     pub unsplit: u64,
+    /// The longest of those.
+    pub unsplit_max: Duration,
 }
 
 /// Splits the samples of one thread. Written by that thread alone, as a [`Recorder`] is.
@@ -57,6 +59,7 @@ pub(super) struct Splitter {
     longest_ns: [AtomicI64; 4],
     longest_at_ns: AtomicI64,
     unsplit: AtomicU64,
+    unsplit_max_ns: AtomicI64,
 }
 
 impl Splitter {
@@ -73,6 +76,7 @@ impl Splitter {
             longest_ns: [const { AtomicI64::new(0) }; 4],
             longest_at_ns: AtomicI64::new(0),
             unsplit: AtomicU64::new(0),
+            unsplit_max_ns: AtomicI64::new(0),
         }
     }
 
@@ -81,6 +85,9 @@ impl Splitter {
         let Some(parts) = split(at_ns, self.source.last(self.number), now_ns) else {
             let unsplit = self.unsplit.load(Ordering::Relaxed);
             self.unsplit.store(unsplit + 1, Ordering::Relaxed);
+            if now_ns - at_ns > self.unsplit_max_ns.load(Ordering::Relaxed) {
+                self.unsplit_max_ns.store(now_ns - at_ns, Ordering::Relaxed);
+            }
             return;
         };
         for (recorder, part_ns) in self.parts.iter().zip(parts) {
@@ -106,6 +113,7 @@ impl Splitter {
             longest: self.longest_ns.each_ref().map(ns),
             longest_at: Instant::from_ns(self.longest_at_ns.load(Ordering::Relaxed)),
             unsplit: self.unsplit.load(Ordering::Relaxed),
+            unsplit_max: ns(&self.unsplit_max_ns),
         }
     }
 }
@@ -145,6 +153,28 @@ mod tests {
         check([1_100, 1_300, 0], None);
         check([900, 1_300, 1_600], None);
         check([1_100, 1_300, 2_001], None);
+    }
+
+    #[test]
+    fn what_could_not_be_split_is_counted_with_its_longest() {
+        #[derive(Debug)]
+        struct Blind;
+        impl PhaseSource for Blind {
+            fn follow(&self, _: usize, _: Tid) -> Result<()> {
+                Ok(())
+            }
+            fn last(&self, _: usize) -> Stamps {
+                Stamps::default()
+            }
+        }
+        let blind: Arc<dyn PhaseSource> = Arc::new(Blind);
+        let splitter = Splitter::new(0, &blind, Duration::from_us(1), 10);
+        for now_ns in [1_500, 4_000, 2_000] {
+            splitter.add(1_000, now_ns);
+        }
+        let figures = splitter.read();
+        let found = (figures.unsplit, figures.unsplit_max.as_ns());
+        assert_eq!((found, figures.longest), ((3, 3_000), [Duration::ZERO; 4]));
     }
 
     proptest! {

@@ -81,6 +81,7 @@ fn phases_json(phases: &PhaseFigures) -> Value {
         "longest": longest.collect::<serde_json::Map<_, _>>(),
         "longest_at_ns": phases.longest_at.as_ns(),
         "unsplit": phases.unsplit,
+        "unsplit_max_ns": phases.unsplit_max.as_ns(),
     })
 }
 

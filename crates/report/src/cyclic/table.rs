@@ -154,7 +154,11 @@ fn phases(cyclic: &Cyclic) -> String {
             text += &format!("  {name:<23}{cells}\n");
         }
         if phases.unsplit > 0 {
-            text += &format!("  {} samples could not be split\n", phases.unsplit);
+            text += &format!(
+                "  {} samples could not be split, the longest of {}\n",
+                phases.unsplit,
+                phases.unsplit_max.short()
+            );
         }
     }
     if let Some(cost) = cyclic.phases_cost {

@@ -216,7 +216,8 @@ impl<'n> Daemon<'n> {
             begin_ns: self.began_ns.0,
             end_ns: wall_ns,
             elapsed: Duration::from_ns(mono_ns - self.began_ns.1),
-            lost: losses.storage_failures + losses.unpaired + losses.recursion,
+            lost: losses.storage_failures + losses.unpaired + losses.unseen + losses.recursion,
+            hidden: losses.hidden,
             worst_missed: losses.worst_missed,
             unsaved: 0,
             cost: cost.since(self.cost),
@@ -319,6 +320,7 @@ fn counted(options: &MonitorOptions) -> MonitorConfig {
         every_task: options.all,
         until_return: options.until_return,
         linear: options.linear,
+        ..MonitorConfig::default()
     }
 }
 
