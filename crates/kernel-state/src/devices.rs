@@ -149,8 +149,7 @@ impl Kernel {
         let request = self
             .processes
             .get(id)
-            .call
-            .as_ref()
+            .known_call()
             .and_then(|call| call.request.as_ref())
             .filter(|request| request.operation == Operation::Write);
         let Some(fd) = request.and_then(|request| request.fd) else {

@@ -41,7 +41,11 @@ impl Kernel {
             state.handlers = Handlers::default();
             state.irq = None;
             state.softirqs = Default::default();
-            if state.run.moved {
+            let (has_moved, current) = (state.run.moved, state.current);
+            if let Some(task) = current {
+                self.doubt_call(task);
+            }
+            if has_moved {
                 self.settle_moved(cpu, Some((from_ns, until_ns)), sink);
             }
             self.lose_run(cpu, from_ns);

@@ -120,7 +120,7 @@ pub struct Process {
     pub prio: Option<i32>,
     /// By number, in the order of their opening. Threads keep theirs with the group's leader.
     pub files: IndexMap<i64, File>,
-    /// The system call that it is in.
+    /// The system call that it entered, and was not seen to return from.
     pub call: Option<Call>,
     /// When it was woken, until it runs.
     pub woken_ns: Option<i64>,
@@ -146,6 +146,14 @@ pub struct Process {
     pub queued: Option<Queued>,
     /// Woken while it still ran: it will not block, or will be woken at once when it does.
     pub pending: Option<Pending>,
+}
+
+impl Process {
+    /// The system call that it is in, unless it may have returned unseen.
+    #[inline]
+    pub fn known_call(&self) -> Option<&Call> {
+        self.call.as_ref().filter(|call| !call.doubtful)
+    }
 }
 
 /// The run queue that a task is on.

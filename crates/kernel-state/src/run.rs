@@ -430,7 +430,7 @@ impl Kernel {
             return;
         };
         let task = || match state.run.task() {
-            Some(id) if self.processes.get(id).call.is_some() => CpuWhat::Call,
+            Some(id) if self.processes.get(id).known_call().is_some() => CpuWhat::Call,
             Some(_) => CpuWhat::Task,
             None if state.run.idles() => CpuWhat::Idle,
             None => CpuWhat::Unknown,

@@ -136,7 +136,9 @@ impl Kernel {
         self.tell_scheduled_in(cpu, next, wait, sink);
         self.leave(cpu, prev, prev_runnable, sink);
         if left.ends() {
-            self.processes.get_mut(prev).blocked_since_ns = None;
+            let process = self.processes.get_mut(prev);
+            // Another thread may get its number, unseen.
+            (process.blocked_since_ns, process.call) = (None, None);
         }
     }
 
@@ -191,6 +193,9 @@ impl Kernel {
         let moved = std::mem::take(&mut task.moved);
         let since_ns = woken_ns.or(waited_since_ns);
         let lossy = doubtful || since_ns.is_some_and(|since_ns| !self.is_known_since(since_ns));
+        if lossy {
+            self.doubt_call(id);
+        }
         let open = moved && {
             let known_ns = since_ns.filter(|_| !lossy);
             self.moved_wait_is_over(id, at_ns, (known_ns, waited_since_ns))

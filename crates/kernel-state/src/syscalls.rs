@@ -24,6 +24,9 @@ pub struct Call {
     pub call: u32,
     pub begin_ns: i64,
     pub request: Option<Request>,
+    /// It may have returned, or it is another thread's: events were lost where this one may have
+    /// been, or it had left its CPU unseen.
+    pub doubtful: bool,
 }
 
 /// A request on a file.
@@ -100,6 +103,7 @@ impl Kernel {
             call,
             begin_ns,
             request: None,
+            doubtful: false,
         });
         let Some(file_call) = file_call else { return };
         let request = self.request(event, id, call, file_call, sink);
@@ -180,6 +184,13 @@ impl Kernel {
             name,
             kind,
             cloexec: false,
+        }
+    }
+
+    /// Nobody knows whether a thread is still in its call, or ever was.
+    pub(super) fn doubt_call(&mut self, id: ProcId) {
+        if let Some(call) = &mut self.processes.get_mut(id).call {
+            call.doubtful = true;
         }
     }
 

@@ -102,6 +102,8 @@ impl Kernel {
         sink: &mut S,
     ) {
         let Some(id) = holder.task() else { return };
+        // It may be another one's that came there.
+        self.doubt_call(id);
         let process = self.processes.get_mut(id);
         process.pending = None;
         (process.blocked_since_ns, process.runnable_since_ns) = (None, None);

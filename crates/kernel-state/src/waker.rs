@@ -115,7 +115,7 @@ impl Kernel {
     /// Whether a wake-up on a CPU where no handler was seen to begin is its thread's own: the trace
     /// shows what interrupts a thread, or this one is in a system call.
     pub fn shows_waker(&self, cpu: u32) -> bool {
-        let calls = |id: ProcId| self.process(id).call.is_some();
+        let calls = |id: ProcId| self.process(id).known_call().is_some();
         self.sees_timers() || self.current(cpu).is_some_and(calls)
     }
 
@@ -128,6 +128,7 @@ impl Kernel {
                 call,
                 begin_ns,
                 request: None,
+                doubtful: false,
             }),
             bind::Call::Exit { .. } => None,
         };

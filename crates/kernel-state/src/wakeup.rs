@@ -181,10 +181,14 @@ impl Kernel {
         }
         process.runnable_since_ns = Some(now_ns);
         let blocked_since_ns = process.blocked_since_ns.take();
+        let known_since_ns = blocked_since_ns.filter(|since_ns| self.is_known_since(*since_ns));
+        if blocked_since_ns != known_since_ns {
+            self.doubt_call(id);
+        }
         let change = Change::Woken {
             process: id,
             by,
-            blocked_since_ns: blocked_since_ns.filter(|since_ns| self.is_known_since(*since_ns)),
+            blocked_since_ns: known_since_ns,
         };
         sink.change(self, &change);
     }

@@ -28,6 +28,25 @@ pub fn no_thread_had_a_cpu_for_longer_than_in_truth(recording: &Recording) -> Cl
     Ok(())
 }
 
+pub fn no_thread_was_in_calls_for_longer_than_in_truth(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    let exits_ns = recording.idle_exits_ns();
+    answers.threads().try_for_each(|(tid, states)| {
+        let calls = |doing: &Doing| match doing {
+            Doing::Running {
+                interrupted,
+                in_call,
+                ..
+            } => *in_call && !interrupted,
+            _ => false,
+        };
+        let true_ns = recording.truth.task_ns(*tid, answers.window, calls);
+        let true_ns = true_ns + exits_ns.get(tid).copied().unwrap_or(0);
+        let said_ns = states.call_ns - states.inferred_ns;
+        at_most(&format!("thread {tid}: calls in states"), said_ns, true_ns)
+    })
+}
+
 pub fn no_cpu_idled_or_was_interrupted_for_longer_than_in_truth(recording: &Recording) -> Claim {
     let answers = Answers::of(&recording.trace())?;
     let (truth, window) = (&recording.truth, answers.window);

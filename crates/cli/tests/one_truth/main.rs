@@ -6,6 +6,7 @@
 mod adds_up;
 mod agree;
 mod answers;
+mod calls;
 mod cases;
 mod corpus;
 mod damage;
@@ -95,46 +96,40 @@ all_claims! {
     known::what_the_events_prove_is_known,
     known::every_wait_of_a_complete_recording_is_listed,
     known::no_thread_slept_for_longer_than_in_truth,
+    known::no_thread_was_in_calls_for_longer_than_in_truth,
     known::no_thread_waited_for_a_cpu_for_longer_than_in_truth,
 }
 all_claims_and_extents!(where_all_events_begin_late, Fault::LateAll);
 all_claims!(where_several_of_these_come_together, Fault::Several,);
 all_claims!(where_bytes_are_damaged, Fault::Damaged,);
 
-/// Before a CPU's events begin, tasks that it wakes seem to sleep: not asked there.
-macro_rules! wait_and_sleep {
+/// Before a CPU's events begin, tasks that it wakes seem to sleep, and to be in their calls: not
+/// asked there.
+macro_rules! wait_sleep_and_call {
     ($($module:ident: $fault:expr,)*) => {
-        mod no_thread_slept_for_longer_than_in_truth {
-            use super::*;
-            $(
-                #[test]
-                fn $module() {
-                    let name = concat!(
-                        "no_thread_slept_for_longer_than_in_truth::",
-                        stringify!($module)
-                    );
-                    holds(name, $fault, known::no_thread_slept_for_longer_than_in_truth);
-                }
-            )*
+        wait_sleep_and_call! { no_thread_slept_for_longer_than_in_truth, $($module: $fault,)* }
+        wait_sleep_and_call! {
+            no_thread_waited_for_a_cpu_for_longer_than_in_truth, $($module: $fault,)*
         }
-
-        mod no_thread_waited_for_a_cpu_for_longer_than_in_truth {
+        wait_sleep_and_call! {
+            no_thread_was_in_calls_for_longer_than_in_truth, $($module: $fault,)*
+        }
+    };
+    ($claim:ident, $($module:ident: $fault:expr,)*) => {
+        mod $claim {
             use super::*;
             $(
                 #[test]
                 fn $module() {
-                    let name = concat!(
-                        "no_thread_waited_for_a_cpu_for_longer_than_in_truth::",
-                        stringify!($module)
-                    );
-                    holds(name, $fault, known::no_thread_waited_for_a_cpu_for_longer_than_in_truth);
+                    let name = concat!(stringify!($claim), "::", stringify!($module));
+                    holds(name, $fault, known::$claim);
                 }
             )*
         }
     };
 }
 
-wait_and_sleep! {
+wait_sleep_and_call! {
     in_a_complete_recording: Fault::None,
     where_the_kernel_hides_that_idle_ends: Fault::HiddenIdle,
     where_the_kernel_hides_a_task: Fault::HiddenTask,

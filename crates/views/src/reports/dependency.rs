@@ -158,7 +158,7 @@ impl Question for Dependency {
             } => {
                 let begin_ns = since_ns.max(self.begin_ns);
                 if self.wants(kernel, process, (begin_ns, now_ns)) {
-                    let call = kernel.process(process).call.as_ref().map(|call| call.call);
+                    let call = kernel.process(process).known_call().map(|call| call.call);
                     let waits = self.blocked.entry((process.0, call, by)).or_default();
                     waits.add(begin_ns, now_ns);
                 }
