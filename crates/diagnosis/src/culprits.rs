@@ -67,17 +67,28 @@ pub(crate) fn matters(culprit: &Culprit) -> bool {
     culprit.share >= FURTHER_SHARE_MIN || is_task && task_matters
 }
 
-/// What made it late, the largest first.
-pub(crate) fn culprits(late: &LateActivation) -> Vec<Culprit> {
-    let total = late.latency();
-    let culprit = |sum: Sum| Culprit {
-        share: sum.duration.share_of(total),
+/// Of one that its own work made late: that, and others who took a good part of it.
+pub(crate) fn of_own_work(late: &LateActivation, others: Vec<Culprit>) -> Vec<Culprit> {
+    let own = late.ledger.sums().into_iter();
+    let own = own.filter(|sum| sum.kind == TermKind::OwnRun);
+    let good = |other: &Culprit| other.share >= FURTHER_SHARE_MIN;
+    let others = others.into_iter().filter(good);
+    own.map(|sum| culprit(sum, late)).chain(others).collect()
+}
+
+fn culprit(sum: Sum, late: &LateActivation) -> Culprit {
+    Culprit {
+        share: sum.duration.share_of(late.latency()),
         kind: sum.kind,
         tasks: sum.tasks,
         duration: sum.duration,
         cpu: sum.cpu,
         range: sum.range,
-    };
+    }
+}
+
+/// What made it late, the largest first.
+pub(crate) fn culprits(late: &LateActivation) -> Vec<Culprit> {
     let (causes, others): (Vec<Sum>, Vec<Sum>) = late.ledger.sums().into_iter().partition(is_cause);
     let causes = the_most_of_one_task_first(causes);
     // Nobody kept it off for longer than a switch took.
@@ -87,7 +98,7 @@ pub(crate) fn culprits(late: &LateActivation) -> Vec<Culprit> {
         first.is_some_and(|first| switch.duration > kept_off(&causes, first))
     });
     let causes = switch.into_iter().chain(causes);
-    let mut culprits: Vec<_> = causes.map(culprit).collect();
+    let mut culprits: Vec<_> = causes.map(|sum| culprit(sum, late)).collect();
     let mut place = 0;
     culprits.retain(|culprit| {
         place += 1;

@@ -4,7 +4,7 @@ use event::{Cpu, Duration, TimeRange};
 use trace::TraceInfo;
 
 use crate::advice;
-use crate::culprits::{FURTHER_SHARE_MIN, culprits, matters};
+use crate::culprits::{FURTHER_SHARE_MIN, culprits, matters, of_own_work};
 use crate::diagnose::{is_virtual, steal_is_unreported};
 use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
@@ -178,6 +178,11 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     let range = TimeRange {
         begin: late.origin,
         end: late.end,
+    };
+    // Nobody else is to blame for what its own work took.
+    let culprits = match own && !conclusive {
+        true => of_own_work(late, culprits),
+        false => culprits,
     };
     let stacks = stacks(model, late, &culprits);
     Verdict {

@@ -83,6 +83,25 @@ fn a_task_that_is_lowered_in_the_midst_of_its_work_is_told_with_both_priorities(
 }
 
 #[test]
+fn a_verdict_about_its_own_work_names_that_and_no_short_interrupt_before_it() {
+    let named = |trace: SyntheticTrace| {
+        let trace = trace.at(7010).block(LOOP, Task::IDLE);
+        let found = asked(trace, TaskFilter::from(Tid(LOOP.tid)), Until::Block);
+        let culprits = &found.verdict().expect("something was late").culprits;
+        let tags = culprits.iter().map(|culprit| culprit.kind.tag());
+        tags.collect::<Vec<_>>()
+    };
+    let interrupted = |us: i64| {
+        let trace = begun(LOOP).at(2000).irq(24, "sound");
+        trace.after(us).irq_end(24)
+    };
+    assert_eq!(named(begun(LOOP)), ["own_run"]);
+    assert_eq!(named(interrupted(20)), ["own_run"]);
+    // A good part of it.
+    assert_eq!(named(interrupted(900)), ["own_run", "hardirq"]);
+}
+
+#[test]
 fn what_others_take_of_the_work_is_theirs() {
     let trace = begun(LOOP).at(1100).wake(HOG).after(1).preempt(LOOP, HOG);
     let trace = trace

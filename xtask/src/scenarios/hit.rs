@@ -61,6 +61,8 @@ impl Hit {
         hit.culprits = culprits.map(Culprit::of).collect();
         let is_own = text(&group["signature"]).starts_with(OWN_WORK);
         if is_own {
+            // Its term names no task.
+            hit.culprits.retain(|culprit| culprit.kind != "own_run");
             hit.culprits.insert(
                 0,
                 Culprit {
@@ -154,9 +156,11 @@ mod tests {
 
     #[test]
     fn own_work_is_the_victims_own_doing() {
-        let hit = Hit::parse(&line("own work", &json!([]))).unwrap();
+        let culprits = json!([{"kind": "own_run", "duration_ns": 70}]);
+        let hit = Hit::parse(&line("own work", &culprits)).unwrap();
         assert!(hit.conclusive);
-        assert_eq!(hit.culprits[0].kind, "own_run");
+        let kinds: Vec<_> = hit.culprits.iter().map(|one| one.kind.as_str()).collect();
+        assert_eq!(kinds, ["own_run"]);
         let nobody = Hit::parse(&line("unexplained", &json!([]))).unwrap();
         assert!(!nobody.conclusive);
     }
