@@ -28,7 +28,7 @@ const fn helper(prefix: &'static str, role: Role) -> Helper {
 
 use Role::{Border, Both, Serves, SwitchesOn};
 
-const HELPERS: [Helper; 52] = [
+const HELPERS: [Helper; 54] = [
     helper("bpf_trace_run", SwitchesOn),
     helper("bpf_local_irq_", Both),
     helper("__traceiter_", SwitchesOn),
@@ -77,6 +77,8 @@ const HELPERS: [Helper; 52] = [
     helper("srso_", Serves),
     helper("retbleed_", Serves),
     helper("__softirqentry_text_end", Serves),
+    helper("__static_call_text_", Serves),
+    helper("__indirect_thunk_", Serves),
     helper("exit_to_user_mode", Border),
     helper("syscall_exit_to_user", Border),
     helper("do_syscall_64", Border),

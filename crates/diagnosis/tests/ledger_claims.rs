@@ -170,10 +170,13 @@ fn where_a_task_left_is_not_the_function_that_an_interrupt_found_it_in() {
         "walk_list+0x9",
         "preemption off or no preemption point in walk_list by compile (tid 300, nice 0)",
     );
-    named(
-        "__softirqentry_text_end+0x0",
-        "preemption off or no preemption point in compile (tid 300, nice 0)",
-    );
+    // Marks between functions, the second where the kernel's jumps begin.
+    for mark in ["__softirqentry_text_end+0x0", "__static_call_text_end+0xc"] {
+        named(
+            mark,
+            "preemption off or no preemption point in compile (tid 300, nice 0)",
+        );
+    }
 }
 
 #[test]

@@ -53,12 +53,19 @@ impl Symbols {
         &self.names[begin..begin + function.name_bytes as usize]
     }
 
-    /// The function that holds `address` and the offset into it.
+    /// The function that holds `address` and the offset into it; of names that share an address,
+    /// the last that names a function.
     pub fn lookup(&self, address: u64) -> Option<(&str, u64)> {
         let after = self
             .functions
             .partition_point(|function| function.start <= address);
-        let function = self.functions.get(after.checked_sub(1)?)?;
+        let before = &self.functions[..after];
+        let last = before.last()?;
+        let sharing = before.iter().rev();
+        let mut sharing = sharing.take_while(|other| other.start == last.start);
+        let function = sharing
+            .find(|other| !is_mark(self.name(other)))
+            .unwrap_or(last);
         let (offset, name) = (address - function.start, self.name(function));
         let inside = offset < FUNCTION_BYTES_MAX && name != NO_FUNCTION;
         inside.then_some((name, offset))
@@ -105,6 +112,13 @@ impl Symbols {
     }
 }
 
+/// Whether a name only marks where a section of the kernel's code begins or ends: the function that
+/// begins there has a name of its own.
+fn is_mark(name: &str) -> bool {
+    const ENDS: [&str; 4] = ["_text_start", "_text_end", "_thunk_start", "_thunk_end"];
+    ENDS.iter().any(|end| name.ends_with(end)) || ["_text", "_stext", "_etext"].contains(&name)
+}
+
 /// `ffffffff81000000 T startup_64 [module]` → address and name, for functions.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
@@ -133,6 +147,24 @@ mod tests {
         let again = Symbols::from_kallsyms(&symbols.to_kallsyms());
         assert_eq!(again.lookup(0x1010), Some(("first", 0x10)));
         assert_eq!(symbols.lookup(0x2000 + FUNCTION_BYTES_MAX), None);
+    }
+
+    #[test]
+    fn a_mark_between_sections_is_no_function_where_one_begins() {
+        let check = |names: [&str; 3], expect: &str| {
+            let line = |name: &&str| format!("1000 T {name}\n");
+            let text: String = names.iter().map(line).collect();
+            let symbols = Symbols::from_kallsyms(&format!("{text}1020 T next\n"));
+            assert_eq!(symbols.lookup(0x100c), Some((expect, 0xc)), "{names:?}");
+        };
+        let (mark, thunk) = ("__static_call_text_end", "__x86_indirect_thunk_rax");
+        check(["__indirect_thunk_start", thunk, mark], thunk);
+        check([mark, thunk, "__indirect_thunk_start"], thunk);
+        check(["_stext", "_text", "startup_64"], "startup_64");
+        check(["startup_64", "_text", "_stext"], "startup_64");
+        // Of two functions, the last.
+        check(["first", "second", "_etext"], "second");
+        check([mark, "__entry_text_start", "_etext"], "_etext");
     }
 
     #[test]
