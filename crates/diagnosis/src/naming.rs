@@ -94,20 +94,27 @@ pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     let first = pieces.len();
     name_by_events(model, phase, pieces);
     own_cost::charge(model, phase.cpu, pieces, first);
-    for still in model.still(phase.cpu, (phase.begin_ns, phase.end_ns)) {
-        stand_still(pieces, first, still);
+    let span = (phase.begin_ns, phase.end_ns);
+    for still in model.still(phase.cpu, span) {
+        stand_still(pieces, first, still, Reason::MachineStoodStill);
+    }
+    for still in model.perhaps_still(phase.cpu, span) {
+        stand_still(pieces, first, still, Reason::PerhapsStoodStill);
     }
 }
 
 /// While every CPU stood still nobody had one: what seems to have lasted then did not.
-fn stand_still(pieces: &mut Vec<Piece>, first: usize, (begin_ns, end_ns): Span) {
+fn stand_still(pieces: &mut Vec<Piece>, first: usize, (begin_ns, end_ns): Span, reason: Reason) {
     let named = pieces.split_off(first);
     for piece in named {
         let known = matches!(
             piece.key,
             Key::Steal
                 | Key::Unexplained(
-                    Reason::WindowEdge | Reason::LostEvents | Reason::SwitchNotRecorded
+                    Reason::WindowEdge
+                        | Reason::LostEvents
+                        | Reason::SwitchNotRecorded
+                        | Reason::MachineStoodStill
                 )
         );
         let (from_ns, until_ns) = (piece.begin_ns.max(begin_ns), piece.end_ns.min(end_ns));
@@ -120,7 +127,7 @@ fn stand_still(pieces: &mut Vec<Piece>, first: usize, (begin_ns, end_ns): Span) 
             end_ns,
             key,
         };
-        let still = Key::Unexplained(Reason::MachineStoodStill);
+        let still = Key::Unexplained(reason);
         let parts = [
             part(piece.begin_ns, from_ns, piece.key),
             part(from_ns, until_ns, still),

@@ -31,6 +31,8 @@ pub enum Reason {
     MaybeStolen,
     /// No CPU did anything, not even what a timer was to do: the host's doing.
     MachineStoodStill,
+    /// The same on those CPUs of which events are known; of others, they were lost.
+    PerhapsStoodStill,
     /// The CPU was idle for longer than an idle exit takes.
     LongIdle,
     /// A raised softirq did not run, and nothing says why.
@@ -88,6 +90,9 @@ impl fmt::Display for Reason {
             Reason::LateTimerWhileEnabled => "a late timer while interrupts were on",
             Reason::LateTimerBehindInterrupt => "a late timer behind another interrupt",
             Reason::MaybeStolen => "a late timer, perhaps the hypervisor's doing",
+            Reason::PerhapsStoodStill => {
+                "no CPU whose events are known shows that the machine did not stand still"
+            }
             Reason::MachineStoodStill => "every CPU stood still at once, as if the host had",
             Reason::LongIdle => "the CPU stayed idle",
             Reason::SoftirqPending => "a raised softirq did not run",

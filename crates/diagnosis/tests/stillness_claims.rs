@@ -289,3 +289,76 @@ fn a_hog_is_not_blamed_for_what_the_host_took_while_it_had_the_cpu() {
     check(7_000, 300, true);
     check(50_000, 7_000, true);
 }
+
+/// The victim is woken at 20 ms, waits for a device from 20.1 ms on and has its answer at 60 ms; the
+/// CPU that it left beats until `here_us`, and CPU 1 until `other_us`.
+fn waits_for_device(here_us: i64, other_us: i64) -> SyntheticTrace {
+    let mut trace = SyntheticTrace::new()
+        .environment("rtscope_heartbeat_ns", &(PERIOD_US * 1_000).to_string())
+        .environment("rtscope_heartbeat_cpus", "0,1");
+    trace = trace.cpu(1).at(5).timer_irq().timer_irq_end();
+    trace = trace.cpu(0).at(10).block(VICTIM, Task::IDLE);
+    for us in (1_000..60_000).step_by(PERIOD_US as usize) {
+        if us < other_us {
+            trace = trace.cpu(1).at(us).timer_irq().after(3).timer_irq_end();
+        }
+        trace = match us {
+            19_000 => {
+                let woken = trace.cpu(0).at(20_000).timer_irq().wake(VICTIM);
+                let runs = woken.after(1).timer_irq_end().at(20_010).run(VICTIM);
+                let waits = runs
+                    .at(20_100)
+                    .blocked(VICTIM, 1, None, &["io_schedule+0x1"]);
+                waits.block(VICTIM, Task::IDLE)
+            }
+            us if us < here_us => trace.cpu(0).at(us).timer_irq().after(3).timer_irq_end(),
+            _ => trace,
+        };
+    }
+    let trace = trace.cpu(0).at(60_000).irq(24, "disk").wake(VICTIM);
+    let trace = trace.irq_end(24).after(1).run(VICTIM);
+    let tid = VICTIM.tid;
+    let steps = [
+        (20_000_000, 7, 0, tid),
+        (20_010_000, 8, 0, tid),
+        (60_100_000, 10, 0, tid),
+    ];
+    let trace = trace.at(60_100).block(VICTIM, Task::IDLE);
+    trace.hit(1, VICTIM, FAIR, &steps)
+}
+
+#[test]
+fn a_device_is_not_blamed_where_only_lost_events_would_show_that_the_machine_stood_still() {
+    // How many microseconds of the wait are the device's, the host's, and perhaps the host's.
+    let check = |trace: SyntheticTrace, expect: [i64; 3]| {
+        let tasks = TaskFilter::from(Tid(VICTIM.tid));
+        let query = Query {
+            tasks,
+            ..Query::default()
+        };
+        let found = diagnose(&trace.build(), &query).expect("the trace can be diagnosed");
+        let terms = &found.activations[0].ledger.terms;
+        let names = ["waiting for a device", STILL, "whose events are known"];
+        let of = |name: &str| {
+            let named = terms
+                .iter()
+                .filter(|term| term.kind.to_string().contains(name));
+            named.map(|term| term.duration.as_ns() / 1_000).sum::<i64>()
+        };
+        assert_eq!(names.map(of), expect, "{terms:?}");
+    };
+    check(waits_for_device(60_000, 60_000), [39_900, 0, 0]);
+    // From the beat on that both missed.
+    check(waits_for_device(30_000, 30_000), [10_900, 29_000, 0]);
+    let lost = |here_us: i64, from_us: i64, until_us: i64| {
+        let trace = waits_for_device(here_us, from_us);
+        trace.lost_on(Some(1), from_us * 1_000, until_us * 1_000)
+    };
+    check(lost(30_000, 3_000, 90_000), [8_903, 0, 30_997]);
+    // The CPU that it left went on beating.
+    check(lost(60_000, 3_000, 90_000), [39_900, 0, 0]);
+    check(lost(30_000, 3_000, 40_000), [8_903, 20_000, 10_997]);
+    // It had no event at all.
+    let unseen = waits_for_device(30_000, 0).lost_on(Some(1), 6_000, 90_000_000);
+    check(unseen, [8_903, 0, 30_997]);
+}

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use event::{Cpu, Duration};
 
-use super::Model;
+use trace::Lost;
+
 use super::timeline::{Timeline, What};
+use super::{Model, known_from};
 
 /// The local timer's interrupt, as [`crate::Step::id`] numbers it.
 const LOCAL_TIMER: i32 = -1;
@@ -39,6 +41,40 @@ impl Model {
     /// The parts of a span in which every CPU stood still: nothing happened on `cpu`, and all
     /// others missed a beat by more than a period. Empty where nothing beat beside `cpu`.
     pub fn still(&self, cpu: Option<Cpu>, span: Span) -> Vec<Span> {
+        // A CPU whose events were lost may have beaten.
+        self.still_by(cpu, span, |other, missed| {
+            without(missed, &self.lost_on(other, span))
+        })
+    }
+
+    /// The same, and the parts in which it may have been so, as events of those CPUs were lost that
+    /// did not show it. Empty where none were.
+    pub fn perhaps_still(&self, cpu: Option<Cpu>, span: Span) -> Vec<Span> {
+        let beats = self.heartbeat.iter();
+        let mut others = beats.flat_map(|heartbeat| heartbeat.others(cpu));
+        if others.all(|other| self.lost_on(other, span).is_empty()) {
+            return vec![];
+        }
+        self.still_by(cpu, span, |other, mut missed| {
+            missed.extend(self.lost_on(other, span));
+            joined(missed)
+        })
+    }
+
+    /// When in a span events of a CPU were lost.
+    fn lost_on(&self, cpu: Cpu, span: Span) -> Vec<Span> {
+        let here = |lost: &&Lost| lost.cpu.is_none_or(|other| other == cpu);
+        let lost = self.events_lost().filter(here);
+        let spans = lost.map(|lost| (lost.range.begin.as_ns(), known_from(lost).as_ns()));
+        common(&joined(spans.collect()), &[span])
+    }
+
+    fn still_by(
+        &self,
+        cpu: Option<Cpu>,
+        span: Span,
+        missed_by: impl Fn(Cpu, Vec<Span>) -> Vec<Span>,
+    ) -> Vec<Span> {
         let Some(heartbeat) = &self.heartbeat else {
             return vec![];
         };
@@ -55,11 +91,10 @@ impl Model {
             .map_or(i64::MIN, |window| window.end.as_ns());
         let mut still = vec![span];
         for other in others {
-            let Some(timeline) = self.timeline(other) else {
-                return vec![];
-            };
-            let missed = missed_beats(timeline, span, heartbeat.period_ns, last_ns);
-            still = common(&still, &missed);
+            let timeline = self.timeline(other);
+            let missed =
+                timeline.map(|line| missed_beats(line, span, heartbeat.period_ns, last_ns));
+            still = common(&still, &missed_by(other, missed.unwrap_or_default()));
         }
         if let Some(timeline) = cpu.and_then(|cpu| self.timeline(cpu)) {
             still = common(&still, &gaps(timeline, span, last_ns));
@@ -177,6 +212,36 @@ fn last_beat(timeline: &Timeline, time_ns: i64, within_ns: i64) -> Option<i64> {
         },
     );
     last
+}
+
+/// The parts of spans that lie outside of others, which are in order.
+fn without(spans: Vec<Span>, others: &[Span]) -> Vec<Span> {
+    let mut left = vec![];
+    for (mut begin_ns, end_ns) in spans {
+        for &(other_begin_ns, other_end_ns) in others {
+            if begin_ns < other_begin_ns.min(end_ns) {
+                left.push((begin_ns, other_begin_ns.min(end_ns)));
+            }
+            begin_ns = begin_ns.max(other_end_ns);
+        }
+        if begin_ns < end_ns {
+            left.push((begin_ns, end_ns));
+        }
+    }
+    left
+}
+
+/// The same times as one list in order and without overlaps.
+fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut joined: Vec<Span> = vec![];
+    for (begin_ns, end_ns) in spans {
+        match joined.last_mut() {
+            Some(last) if begin_ns <= last.1 => last.1 = last.1.max(end_ns),
+            _ => joined.push((begin_ns, end_ns)),
+        }
+    }
+    joined
 }
 
 /// What two lists of spans have in common; each is in order and without overlaps.
