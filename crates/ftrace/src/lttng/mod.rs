@@ -1,6 +1,7 @@
 //! ftrace's events under LTTng's names, with LTTng's types and values: one table, `names.tsv`, for
 //! what we record and for what we read.
 
+mod compile;
 pub(crate) mod names;
 mod plan;
 mod reading;
@@ -39,6 +40,6 @@ pub fn compile(formats: &Formats) -> Vec<(Plan, EventClass)> {
 pub fn name(event: &EventName) -> String {
     match names::lookup(&event.to_string()) {
         Some(row) => row.name,
-        None => plan::plain_name(&event.system, &event.name),
+        None => compile::plain_name(&event.system, &event.name),
     }
 }
