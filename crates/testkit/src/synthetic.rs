@@ -212,7 +212,12 @@ impl SyntheticTrace {
     /// A wake-up on this CPU: `sched_waking`, and `sched_wakeup` a microsecond later.
     pub fn wake(self, task: Task) -> Self {
         let cpu = self.cpu;
-        self.waking(task, cpu).after(1).wakeup(task, cpu)
+        self.wake_for(task, cpu)
+    }
+
+    /// The same for the run queue of CPU `target`.
+    pub fn wake_for(self, task: Task, target: u32) -> Self {
+        self.waking(task, target).after(1).wakeup(task, target)
     }
 
     /// The task is moved from this CPU's run queue to that of CPU `dest`.

@@ -20,7 +20,7 @@ recorded() {
 check "a busy machine is recorded" recorded plain --duration 2s
 check "system calls, interrupts and timers beside that" \
     recorded calls --events sched,irq,timer,syscall --duration 1s
-check "a recording loses events" recorded lossy --buffer 16k --events sched,irq,syscall --duration 2s
+check "a recording loses events" recorded lossy --buffer 16K --events sched,irq,syscall --duration 2s
 
 rtscope record --task '*' --duration 3s -o /out/hotplug > /out/hotplug.said 2>&1 &
 recorder=$!

@@ -17,8 +17,8 @@ fn in_call() -> SyntheticTrace {
 
 /// It is woken at 10 ms, is scheduled in at once and blocks again at 12 ms.
 fn comes_back(trace: SyntheticTrace) -> SyntheticTrace {
-    let trace = trace.cpu(2).at(10_000).waking(VIC, 0);
-    let trace = trace.after(1).wakeup(VIC, 0).cpu(0).after(9).run(VIC);
+    let trace = trace.cpu(2).at(10_000).wake_for(VIC, 0);
+    let trace = trace.cpu(0).after(9).run(VIC);
     trace.at(12_000).block(VIC, Task::IDLE)
 }
 
@@ -49,7 +49,7 @@ fn who_may_have_returned_from_a_call_in_a_loss_is_not_said_to_be_in_it() {
     check(comes_back(across()), (1_000, 2_990));
     // It is in a call that begins behind the loss.
     let again = comes_back(lost(sleeps())).cpu(2).at(13_000);
-    let again = again.waking(VIC, 0).after(1).wakeup(VIC, 0).cpu(0);
+    let again = again.wake_for(VIC, 0).cpu(0);
     let again = again.at(14_000).run(VIC).at(14_500).call("write");
     check(again.at(15_000).block(VIC, Task::IDLE), (1_500, 3_490));
 }

@@ -22,12 +22,7 @@ fn moved_from(has: Task) -> SyntheticTrace {
         0 => trace.block(HOG, Task::IDLE),
         _ => trace.block(HOG, has),
     };
-    let trace = trace
-        .cpu(1)
-        .at(5_000)
-        .waking(VIC, 0)
-        .after(1)
-        .wakeup(VIC, 0);
+    let trace = trace.cpu(1).at(5_000).wake_for(VIC, 0);
     trace.at(9_000).migrate_from(VIC, 0, 1)
 }
 
@@ -99,12 +94,7 @@ fn who_was_moved_twice_may_have_run_on_either_cpu() {
         let trace = SyntheticTrace::new().cpus(3).at(0).cpu(1).run(WAKER);
         let trace = trace.cpu(2).at(500).run(HOG);
         let trace = trace.cpu(0).at(1_000).run(OTHER);
-        let trace = trace
-            .cpu(1)
-            .at(5_000)
-            .waking(VIC, 0)
-            .after(1)
-            .wakeup(VIC, 0);
+        let trace = trace.cpu(1).at(5_000).wake_for(VIC, 0);
         let trace = trace.at(6_000).migrate_from(VIC, 0, 2);
         let trace = runs(trace.cpu(1).at(9_000).migrate_from(VIC, 2, 1));
         let trace = trace.cpu(2).at(15_000).block(HOG, Task::IDLE);

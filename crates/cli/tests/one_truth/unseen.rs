@@ -18,7 +18,7 @@ const MS: i64 = 1_000_000;
 fn begun() -> SyntheticTrace {
     let trace = SyntheticTrace::new().cpus(2).at(0).cpu(0).timer_irq();
     let trace = trace.after(1).timer_irq_end().cpu(1).run(WAKER);
-    let trace = trace.at(900).waking(VIC, 0).after(1).wakeup(VIC, 0);
+    let trace = trace.at(900).wake_for(VIC, 0);
     trace.cpu(0).at(1_000).run(VIC)
 }
 
@@ -143,7 +143,7 @@ fn whom_a_cpu_may_have_woken_whose_events_begin_later_waits_since_nobody_knows_w
 #[test]
 fn who_waits_still_for_a_cpu_whose_events_begin_later_may_have_run() {
     let trace = SyntheticTrace::new().at(0).cpu(0).run(WAKER).at(1_000);
-    let trace = trace.waking(VIC, 1).after(1).wakeup(VIC, 1);
+    let trace = trace.wake_for(VIC, 1);
     let trace = trace
         .cpu(1)
         .at(6_000)
@@ -180,12 +180,7 @@ fn who_was_moved_from_a_cpu_that_it_seemed_to_have_waits_since_nobody_knows_when
 #[test]
 fn a_cpu_does_not_idle_behind_who_came_there_before_events_of_another_one_were_lost() {
     let trace = begun().cpu(0).at(2_000).block(VIC, Task::IDLE);
-    let trace = trace
-        .cpu(1)
-        .at(5_000)
-        .waking(HOG, 0)
-        .after(1)
-        .wakeup(HOG, 0);
+    let trace = trace.cpu(1).at(5_000).wake_for(HOG, 0);
     let trace = trace.lost(6_000, 9_000).at(7_000).waking(HOG, 0);
     let trace = trace.cpu(0).at(20_000).block(HOG, Task::IDLE);
     let answers = Answers::of(&trace.build()).expect("all reports answer");
@@ -215,8 +210,8 @@ fn of_several_wakings_on_its_cpu_the_last_begins_the_wait() {
 fn a_cpu_that_was_left_unseen_is_unknown_from_its_last_proof_on() {
     // Nobody knows when the victim left CPU 0, on which another one is woken twice.
     let twice = |trace: SyntheticTrace| {
-        let trace = trace.at(5_000).waking(HOG, 0).after(1).wakeup(HOG, 0);
-        trace.at(9_000).waking(HOG, 0).after(1).wakeup(HOG, 0)
+        let trace = trace.at(5_000).wake_for(HOG, 0);
+        trace.at(9_000).wake_for(HOG, 0)
     };
     let trace = twice(begun().cpu(1));
     let trace = trace.cpu(0).at(20_000).block(HOG, Task::IDLE).at(21_000);
@@ -232,7 +227,7 @@ fn a_cpu_does_not_idle_behind_the_first_task_that_came_there_and_is_gone() {
     let came = idle.cpu(1).at(5_000).waking(HOG, 0);
     let came = came.after(1).wakeup(HOG, 0);
     let gone = came.at(9_000).migrate_from(HOG, 0, 1);
-    let trace = gone.at(12_000).waking(VIC, 0).after(1).wakeup(VIC, 0);
+    let trace = gone.at(12_000).wake_for(VIC, 0);
     let trace = trace.cpu(0).at(20_000).block(VIC, Task::IDLE);
     let answers = Answers::of(&trace.build()).expect("all reports answer");
     let cpu = answers.cpus[&0];
