@@ -290,8 +290,8 @@ fn a_hog_is_not_blamed_for_what_the_host_took_while_it_had_the_cpu() {
     check(50_000, 7_000, true);
 }
 
-/// The victim is woken at 20 ms, waits for a device from 20.1 ms on and has its answer at 60 ms; the
-/// CPU that it left beats until `here_us`, and CPU 1 until `other_us`.
+/// The victim is woken at 20 ms, waits for a device from 20.1 ms on and has its answer at 60 ms.
+/// The CPU that it left beats until `here_us`, and CPU 1 until `other_us`.
 fn waits_for_device(here_us: i64, other_us: i64) -> SyntheticTrace {
     let mut trace = SyntheticTrace::new()
         .environment("rtscope_heartbeat_ns", &(PERIOD_US * 1_000).to_string())
