@@ -175,6 +175,81 @@ fn a_response_is_all_of_it_and_work_is_what_the_thread_ran() {
     check(trace(), "response of work within 5100us", "broken");
 }
 
+const TIMER: u64 = 7;
+
+/// The thread sets a timer for `due_us` at `set_us`, sleeps, and is woken by it at 13 ms; its work
+/// ends 100 µs later.
+fn released(set_us: i64, due_us: i64) -> SyntheticTrace {
+    let trace = SyntheticTrace::new().at(0).run(WORK);
+    let trace = trace.at(set_us).hrtimer_start(TIMER, due_us);
+    let trace = trace.after(1).block(WORK, HOG);
+    let trace = trace.at(13_000).timer_irq().hrtimer_expire(TIMER);
+    let trace = trace.wake(WORK).hrtimer_done(TIMER).timer_irq_end();
+    trace.preempt(HOG, WORK).at(13_100).block(WORK, Task::IDLE)
+}
+
+#[test]
+fn a_response_begins_where_the_timer_was_due_that_woke_its_thread() {
+    let trace = || released(5_000, 10_000);
+    check(trace(), "response of work within 3100us", "held");
+    check(trace(), "response of work within 3099us", "broken");
+    // Interrupts were off, and nothing of that is a wait for a CPU.
+    check(trace(), "wake-up of work within 10us", "held");
+    check(trace(), "work of work within 110us", "held");
+    // One that is set for an instant that has passed is due at once.
+    let trace = || released(12_000, 10_000);
+    check(trace(), "response of work within 1100us", "held");
+    check(trace(), "response of work within 1099us", "broken");
+}
+
+#[test]
+fn a_timer_that_wakes_somebody_else_releases_nobody() {
+    const OTHER: u64 = 8;
+    let asleep = || {
+        let trace = SyntheticTrace::new().at(0).run(WORK);
+        let trace = trace.at(5_000).hrtimer_start(TIMER, 10_000);
+        let trace = trace.hrtimer_start(OTHER, 13_000);
+        trace.after(1).block(WORK, HOG).at(13_000).timer_irq()
+    };
+    let works = |trace: SyntheticTrace| {
+        let trace = trace.timer_irq_end().preempt(HOG, WORK);
+        trace.at(13_100).block(WORK, Task::IDLE)
+    };
+    // By the interrupt behind that timer's function; by another timer, which was in time; where the
+    // end of the timer's function was not recorded, once its CPU was seen at something else.
+    let behind = || {
+        let trace = asleep().hrtimer_expire(TIMER).hrtimer_done(TIMER);
+        works(trace.wake(WORK))
+    };
+    let beside = || {
+        let trace = asleep().hrtimer_expire(TIMER).hrtimer_expire(OTHER);
+        works(trace.wake(WORK))
+    };
+    let later = || {
+        let trace = asleep().hrtimer_expire(TIMER).timer_irq_end();
+        let trace = trace.block(HOG, Task::IDLE).timer_irq();
+        let trace = trace.wake(WORK).timer_irq_end().run(WORK);
+        trace.at(13_100).block(WORK, Task::IDLE)
+    };
+    for trace in [&behind as &dyn Fn() -> SyntheticTrace, &beside, &later] {
+        check(trace(), "response of work within 101us", "held");
+        check(trace(), "response of work within 90us", "broken");
+    }
+}
+
+#[test]
+fn a_timer_that_came_late_and_whose_thread_still_waits_breaks_the_response() {
+    let trace = || {
+        let trace = SyntheticTrace::new().at(0).run(WORK);
+        let trace = trace.at(5_000).hrtimer_start(TIMER, 10_000);
+        let trace = trace.after(1).block(WORK, HOG).at(13_000).timer_irq();
+        let trace = trace.hrtimer_expire(TIMER).wake(WORK);
+        trace.hrtimer_done(TIMER).timer_irq_end().after(10).nmi(1)
+    };
+    check(trace(), "response of work within 3ms", "broken");
+    check(trace(), "wake-up of work within 3ms", "there is no sample");
+}
+
 /// The thread is woken and runs.
 fn at_work() -> SyntheticTrace {
     let trace = SyntheticTrace::new().at(0).block(WORK, Task::IDLE);

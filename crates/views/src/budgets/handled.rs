@@ -94,17 +94,31 @@ struct Set {
 const TIMERS_MAX: usize = 1 << 16;
 /// A timer's clock is the trace's where both differ by less.
 const SAME_CLOCK_NS: u64 = 50_000_000;
+/// A wake-up by a later timer is not put down to it: that was set again where nobody saw it.
+const LATENESS_NS_MAX: i64 = 10_000_000_000;
 
 /// Follows all handlers and timers.
 #[derive(Debug, Default)]
 pub(super) struct Handlers {
+    /// Else timers alone are followed.
+    all: bool,
     open: HashMap<(u32, Which), i64>,
     timers: HashMap<u64, Set>,
     /// The timer whose function ran last on a CPU: it may be set again before anything else is.
     expired: HashMap<u32, (u64, Option<ProcId>)>,
+    /// The timer whose function runs on a CPU was due then.
+    due_ns: Vec<Option<i64>>,
 }
 
 impl Handlers {
+    /// Follows all handlers, or timers alone.
+    pub fn new(all: bool) -> Handlers {
+        Handlers {
+            all,
+            ..Handlers::default()
+        }
+    }
+
     /// Takes an event in; the kernel has taken it in before.
     pub fn event(&mut self, event: &EventView<'_>, kernel: &Kernel) -> Option<Handled> {
         let bound = kernel.binding().get(event.class()).copied()?;
@@ -113,14 +127,6 @@ impl Handlers {
         };
         let (cpu, now_ns) = (kernel.place(&bound, event)?, kernel.now_ns());
         match handler.of(event)? {
-            Handler::IrqEntry { irq, .. } => self.begins(cpu, Which::Irq(event.i64(irq)), now_ns),
-            Handler::IrqExit { irq } => return self.ends(cpu, Which::Irq(event.i64(irq))),
-            Handler::VectorEntry(number) => self.begins(cpu, Which::Vector(number), now_ns),
-            Handler::VectorExit(number) => return self.ends(cpu, Which::Vector(number)),
-            Handler::SoftirqEntry { vec } => {
-                self.begins(cpu, Which::Softirq(event.i64(vec)), now_ns);
-            }
-            Handler::SoftirqExit { vec } => return self.ends(cpu, Which::Softirq(event.i64(vec))),
             Handler::HrtimerStart {
                 hrtimer, expires, ..
             } => {
@@ -133,15 +139,50 @@ impl Handlers {
             Handler::HrtimerExpireEntry { hrtimer, now, .. } => {
                 return self.expires(cpu, event.u64(hrtimer), event.i64(now), now_ns);
             }
+            Handler::HrtimerExpireExit => self.leaves(cpu),
+            handler if self.all => return self.handler(handler, event, (cpu, now_ns)),
             _ => {}
         }
         None
+    }
+
+    fn handler(
+        &mut self,
+        handler: Handler,
+        event: &EventView<'_>,
+        (cpu, now_ns): (u32, i64),
+    ) -> Option<Handled> {
+        match handler {
+            Handler::IrqEntry { irq, .. } => self.begins(cpu, Which::Irq(event.i64(irq)), now_ns),
+            Handler::IrqExit { irq } => return self.ends(cpu, Which::Irq(event.i64(irq))),
+            Handler::VectorEntry(number) => self.begins(cpu, Which::Vector(number), now_ns),
+            Handler::VectorExit(number) => return self.ends(cpu, Which::Vector(number)),
+            Handler::SoftirqEntry { vec } => {
+                self.begins(cpu, Which::Softirq(event.i64(vec)), now_ns);
+            }
+            Handler::SoftirqExit { vec } => return self.ends(cpu, Which::Softirq(event.i64(vec))),
+            _ => {}
+        }
+        None
+    }
+
+    /// No timer's function runs on a CPU.
+    pub fn leaves(&mut self, cpu: u32) {
+        if let Some(due_ns) = self.due_ns.get_mut(cpu as usize) {
+            *due_ns = None;
+        }
+    }
+
+    /// When the timer was due whose function runs on a CPU.
+    pub fn due_on(&self, cpu: u32) -> Option<i64> {
+        self.due_ns.get(cpu as usize).copied().flatten()
     }
 
     /// Events were lost: timers may have been set anew unseen.
     pub fn lost(&mut self) {
         self.timers.clear();
         self.expired.clear();
+        self.due_ns.clear();
     }
 
     /// Handlers that are under way, and since when.
@@ -186,6 +227,7 @@ impl Handlers {
         let set = self.timers.remove(&timer);
         let owner = set.and_then(|set| set.owner);
         self.expired.insert(cpu, (timer, owner));
+        self.leaves(cpu);
         let set = set?;
         let late_ns = match base_now_ns.abs_diff(now_ns) <= SAME_CLOCK_NS {
             true => now_ns.saturating_sub(set.expires_ns),
@@ -193,6 +235,11 @@ impl Handlers {
         };
         // One that was set behind its instant is due at once.
         let due_ns = now_ns.saturating_sub(late_ns.max(0)).max(set.at_ns);
+        if now_ns - due_ns <= LATENESS_NS_MAX {
+            let cpu = cpu as usize;
+            self.due_ns.resize(self.due_ns.len().max(cpu + 1), None);
+            self.due_ns[cpu] = Some(due_ns);
+        }
         Some(Handled::Timer(owner, due_ns))
     }
 }

@@ -26,7 +26,7 @@ use undecided::{AllUndecided, Undecided};
 
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::{Bound, Known, Sched, WakeKind, one_machine};
-use kernel_state::{Change, Cycles, Follow, Kernel, ProcId, Sink, seen_until};
+use kernel_state::{Change, Cycles, Follow, Kernel, ProcId, Sink, Wakee, seen_until};
 
 /// What was found for all budgets, and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ struct Checker<'a> {
     open: HashMap<u64, (usize, i64)>,
     responses: Responses,
     undecided: AllUndecided,
-    /// Followed where a budget is about them.
+    /// Followed where a budget is about them, or begins with a timer.
     handlers: Option<Handlers>,
     cycles: Cycles,
     tallies: Vec<Tally>,
@@ -147,15 +147,19 @@ impl<'a> Checker<'a> {
         let limits = rules.budgets.iter().map(|budget| budget.limit.as_ns());
         let (begin_ns, end_ns) = (range.begin.as_ns(), range.end.as_ns());
         let has_periods = !rules.periods.list().is_empty();
-        let mut subjects = rules.budgets.iter().map(|budget| &budget.subject);
-        let has_handlers = subjects.any(Subject::is_handled);
+        let has = |is_it: fn(&Subject) -> bool| {
+            let mut subjects = rules.budgets.iter().map(|budget| &budget.subject);
+            subjects.any(is_it)
+        };
+        let has_handlers = has(Subject::is_handled);
+        let follows_timers = has_handlers || has(Subject::is_released);
         Checker {
             rules,
             matcher: has_periods.then(|| Matcher::new(&rules.periods, trace.classes())),
             open: HashMap::new(),
             responses: Responses::default(),
             undecided: AllUndecided::default(),
-            handlers: has_handlers.then(Handlers::default),
+            handlers: follows_timers.then(|| Handlers::new(has_handlers)),
             cycles: Cycles::new(limits.collect(), (begin_ns, end_ns)),
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
             now_ns: i64::MIN,
@@ -186,6 +190,12 @@ impl<'a> Checker<'a> {
             let kind = (kind, kernel.families().waking);
             let at = (cpu, self.now_ns);
             self.cycles.wake(kind, kernel.wakee(), task.0, at);
+            let is_first = kind.0 != WakeKind::Wakeup || !kind.1;
+            if is_first && kernel.wakee() == Wakee::Slept {
+                let handlers = self.handlers.as_ref();
+                let due_ns = handlers.and_then(|handlers| handlers.due_on(cpu));
+                self.responses.woken(task, due_ns);
+            }
             if kind.0 == WakeKind::WakeupNew {
                 self.cycles.forget(task.0);
                 self.responses.made(task);
@@ -306,7 +316,7 @@ impl<'a> Checker<'a> {
         };
         let task = kernel.named(kernel.process(process));
         let Some(Response {
-            woken_ns,
+            begin_ns,
             own_ns,
             lossy,
             own_lossy,
@@ -323,17 +333,16 @@ impl<'a> Checker<'a> {
             return;
         };
         let now_ns = self.now_ns;
-        let is_old = woken_ns < self.known_from_ns;
+        let is_old = begin_ns < self.known_from_ns;
         let end = |lossy: bool| match lossy || is_old {
             true => End::Unknown,
             false => End::Seen(now_ns),
         };
         let is_response = |subject: &Subject| is_response_of(subject, &task);
-        self.sample(is_response, woken_ns, end(lossy));
-        let begin_ns = now_ns - own_ns;
+        self.sample(is_response, begin_ns, end(lossy));
         self.sample(
             |subject| is_work_of(subject, &task),
-            begin_ns,
+            now_ns - own_ns,
             end(own_lossy),
         );
         self.seen(
@@ -402,7 +411,7 @@ impl<'a> Checker<'a> {
         for response in responses {
             let Response {
                 process,
-                woken_ns,
+                begin_ns,
                 own_ns,
                 lossy,
                 own_lossy,
@@ -411,11 +420,11 @@ impl<'a> Checker<'a> {
             let task = kernel.named(known);
             // It may have done its work unseen.
             let at = known.arrived.map_or(known.seen_on, |arrival| arrival.cpu);
-            let is_doubted = woken_ns < self.known_from_ns || kernel.is_doubted(at);
+            let is_doubted = begin_ns < self.known_from_ns || kernel.is_doubted(at);
             let (lossy, own_lossy) = (lossy || is_doubted, own_lossy || is_doubted);
-            self.still_open(|subject| is_response_of(subject, &task), woken_ns, lossy);
-            let begin_ns = self.now_ns - own_ns;
-            self.still_open(|subject| is_work_of(subject, &task), begin_ns, own_lossy);
+            self.still_open(|subject| is_response_of(subject, &task), begin_ns, lossy);
+            let work_ns = self.now_ns - own_ns;
+            self.still_open(|subject| is_work_of(subject, &task), work_ns, own_lossy);
         }
     }
 
@@ -454,13 +463,12 @@ impl<'a> Checker<'a> {
             let task = kernel.named(process);
             // Another thread may have its id by now.
             if kernel.find(process.tid) == Some(id) {
-                let is_it = |subject: &Subject| {
-                    is_wake_up_of(subject, &task) || is_response_of(subject, &task)
-                };
                 let mut at = process.arrived.iter();
                 let is_sure = process.woken_ns.is_some() && !process.doubtful;
                 let doubtful = !is_sure || at.any(|at| kernel.is_doubted(at.cpu));
-                self.still_open(is_it, begin_ns, doubtful);
+                self.still_open(|subject| is_wake_up_of(subject, &task), begin_ns, doubtful);
+                let begin_ns = self.responses.begin_ns(id, begin_ns);
+                self.still_open(|subject| is_response_of(subject, &task), begin_ns, doubtful);
             }
         }
     }
@@ -577,7 +585,12 @@ impl Sink for Checker<'_> {
             } => self.may_have_waited(kernel, process, since_ns, count),
             Change::Switch {
                 cpu, prev, pause, ..
-            } => self.cycles.leaves(prev.0, cpu, self.now_ns, pause),
+            } => {
+                self.cycles.leaves(prev.0, cpu, self.now_ns, pause);
+                if let Some(handlers) = &mut self.handlers {
+                    handlers.leaves(cpu);
+                }
+            }
             Change::Unknown { process, .. }
             | Change::RanUnseen { process }
             | Change::Doubted { process } => self.cycles.forget(process.0),

@@ -1,4 +1,5 @@
-//! Activations of threads from their wake-up to the end of their work, for budgets of both.
+//! Activations of threads from their release to the end of their work, for budgets of both: the
+//! instant for which the timer that wakes a thread was set, else its wake-up.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +9,7 @@ use kernel_state::{Change, Pause, ProcId};
 /// An activation that goes on.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    woken_ns: i64,
+    begin_ns: i64,
     /// For how long its thread ran.
     own_ns: i64,
     /// Since when it runs.
@@ -25,7 +26,7 @@ struct Open {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Response {
     pub process: ProcId,
-    pub woken_ns: i64,
+    pub begin_ns: i64,
     pub own_ns: i64,
     pub lossy: bool,
     pub own_lossy: bool,
@@ -54,9 +55,25 @@ pub(super) struct Responses {
     begun: HashSet<ProcId>,
     /// Threads that were just made and have not run yet.
     made: HashSet<ProcId>,
+    /// When the timer was due that has woken a thread which has not run since.
+    due_ns: HashMap<ProcId, i64>,
 }
 
 impl Responses {
+    /// A thread that slept is woken; when the timer was due that does it.
+    pub fn woken(&mut self, process: ProcId, due_ns: Option<i64>) {
+        match due_ns {
+            Some(due_ns) => self.due_ns.insert(process, due_ns),
+            None => self.due_ns.remove(&process),
+        };
+    }
+
+    /// When the activation of a thread began that was woken then and has not run since.
+    pub fn begin_ns(&self, process: ProcId, woken_ns: i64) -> i64 {
+        let due_ns = self.due_ns.get(&process);
+        due_ns.map_or(woken_ns, |due_ns| woken_ns.min(*due_ns))
+    }
+
     /// A thread was made: its start-up is no work, and is judged to its switch-in.
     pub fn made(&mut self, process: ProcId) {
         self.open.remove(&process);
@@ -93,6 +110,7 @@ impl Responses {
             // It may have run, and slept again, meanwhile.
             Change::Lost { .. } => {
                 self.asleep.clear();
+                self.due_ns.clear();
                 None
             }
             _ => None,
@@ -132,6 +150,7 @@ impl Responses {
             // It may have been stopped in its sleep, and nobody knows when that was to end.
             open.lossy |= pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
         }
+        self.due_ns.remove(&process);
         match pause {
             Pause::PutOff | Pause::Inside | Pause::Stopped | Pause::Traced => None,
             Pause::Done | Pause::Gone => {
@@ -159,8 +178,9 @@ impl Responses {
         (lossy, own_lossy): (bool, bool),
     ) {
         let made = self.made.remove(&process);
+        let due_ns = self.due_ns.remove(&process);
         let begun = woken_ns.map(|woken_ns| Open {
-            woken_ns,
+            begin_ns: due_ns.map_or(woken_ns, |due_ns| due_ns.min(woken_ns)),
             own_ns: 0,
             since_ns: None,
             lossy: false,
@@ -207,7 +227,7 @@ impl Open {
     fn response(self, process: ProcId) -> Response {
         Response {
             process,
-            woken_ns: self.woken_ns,
+            begin_ns: self.begin_ns,
             own_ns: self.own_ns,
             lossy: self.lossy,
             own_lossy: self.own_lossy,

@@ -36,6 +36,11 @@ impl Subject {
         )
     }
 
+    /// Whether it begins where a timer is due that wakes a thread.
+    pub(super) fn is_released(&self) -> bool {
+        matches!(self, Subject::Response(_))
+    }
+
     /// Whether it is about this handler.
     pub(super) fn is_handler(&self, which: Which, name: &str, number: Option<i64>) -> bool {
         match (self, which) {
