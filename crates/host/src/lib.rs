@@ -13,6 +13,7 @@
 //! - Nothing is printed here.
 
 pub mod capabilities;
+mod change;
 pub mod clock;
 pub mod groups;
 pub mod identity;

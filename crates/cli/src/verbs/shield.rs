@@ -206,7 +206,7 @@ fn print(json: bool, value: Option<Value>, text: &str) -> Result<Outcome> {
 }
 
 fn state_json(shield: &Shield) -> Value {
-    let changes: Vec<String> = shield.changes.iter().map(shield::Change::shell).collect();
+    let changes: Vec<String> = shield.changes.iter().map(shield::Step::shell).collect();
     json!({
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,

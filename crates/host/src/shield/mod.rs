@@ -5,7 +5,7 @@
 //! is complete wherever whoever applied it was killed.
 //!
 //! # Design constraints
-//! - Every change is one of [`Change`], and each can be taken back whether it was made or not.
+//! - Each [`Step`] can be taken back whether it was made or not.
 //! - A machine without one of the settings is shielded by the others.
 //! - All paths are below a root, so that tests have a machine of their own.
 
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use event::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::tune::{Policy, TaskId};
+use crate::change::{self, Change};
 
 pub use boot::{boot_line, boot_notes, tuned_profile};
 pub use list::list;
@@ -33,24 +33,23 @@ pub use threads::InterruptPrio;
 /// Where the state is, below the root. It goes with the settings when the machine starts again.
 const STATE: &str = "run/rtscope-shield.json";
 /// The version of the state's form.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// What lets groups have CPUs of their own, and what takes that back.
+const ENABLE: &str = "+cpuset";
+const DISABLE: &str = "-cpuset";
 
-/// One change of the machine, with its way back.
+/// One step to a shield, with its way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// A text is written into a file.
-    Write {
-        /// The file.
+pub enum Step {
+    /// A setting of the machine, or a thread of the kernel, is changed.
+    Set(Change),
+    /// A control group lets those below it have CPUs of their own.
+    Enable {
+        /// The file that lists what its groups may control.
         path: PathBuf,
         /// What it held.
         before: String,
-        /// What is written.
-        after: String,
-        /// What takes it back; none where that follows from another change.
-        undo: Option<String>,
-        /// Whether the shield is none without it; else a refusal is told and passed over.
-        essential: bool,
     },
     /// A control group is made.
     Make {
@@ -59,6 +58,13 @@ pub enum Change {
         /// Who takes its tasks when it goes: the file that lists those of its parent.
         tasks: PathBuf,
     },
+    /// A text is written into a file of a group that was made, and goes with it.
+    Inside {
+        /// The file.
+        path: PathBuf,
+        /// What is written.
+        after: String,
+    },
     /// All tasks that may be moved go from one control group to another.
     Move {
         /// The file that lists those of the first.
@@ -66,51 +72,69 @@ pub enum Change {
         /// The file that lists those of the second.
         to: PathBuf,
     },
-    /// A thread of the kernel keeps to some CPUs.
-    Confine {
-        /// The thread.
-        task: TaskId,
-        /// Where it might run.
-        before: String,
-        /// Where it may run now.
-        after: String,
-    },
-    /// A thread of the kernel is scheduled otherwise.
-    Schedule {
-        /// The thread.
-        task: TaskId,
-        /// How it was.
-        before: Policy,
-        /// How it is now.
-        after: Policy,
-    },
 }
 
-impl Change {
-    /// The change as a line of shell, for people.
+impl Step {
+    /// The step as a line of shell, for people.
     pub fn shell(&self) -> String {
+        let echo = |text: &str, path: &Path| format!("echo {text} > {}", path.display());
         match self {
-            Change::Write { path, after, .. } => format!("echo {after} > {}", path.display()),
-            Change::Make { path, .. } => format!("mkdir {}", path.display()),
-            Change::Move { from, to } => {
-                let (from, to) = (from.display(), to.display());
-                format!("for task in $(cat {from}); do echo $task > {to}; done")
+            Step::Set(Change::Write { path, after, .. }) | Step::Inside { path, after } => {
+                echo(after, path)
             }
-            Change::Confine { task, after, .. } => {
+            Step::Set(Change::Affinity { task, after, .. }) => {
                 format!("taskset -cp {after} {} # {}", task.tid, task.comm)
             }
-            Change::Schedule { task, after, .. } => {
+            Step::Set(Change::Schedule { task, after, .. }) => {
                 format!("chrt {} {} # {}", after.chrt(), task.tid, task.comm)
+            }
+            Step::Enable { path, .. } => echo(ENABLE, path),
+            Step::Make { path, .. } => format!("mkdir {}", path.display()),
+            Step::Move { from, to } => {
+                let (from, to) = (from.display(), to.display());
+                format!("for task in $(cat {from}); do echo $task > {to}; done")
             }
         }
     }
 
     /// Whether the shield is none without it; else a refusal is told and passed over.
     fn is_essential(&self) -> bool {
+        !matches!(self, Step::Set(_))
+    }
+
+    fn make(&self) -> std::io::Result<()> {
         match self {
-            Change::Write { essential, .. } => *essential,
-            Change::Make { .. } | Change::Move { .. } => true,
-            Change::Confine { .. } | Change::Schedule { .. } => false,
+            // Who is gone is in nobody's way.
+            Step::Set(change) if change.gone().is_some() => Ok(()),
+            Step::Set(change) => change.make(),
+            Step::Enable { path, .. } => change::write(path, ENABLE),
+            Step::Inside { path, after } => change::write(path, after),
+            Step::Make { path, .. } => match std::fs::create_dir(path) {
+                // A folder that a killed undo left is as good.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+                other => other,
+            },
+            Step::Move { from, to } => tasks::move_all(from, to),
+        }
+    }
+
+    fn take_back(&self) -> std::io::Result<()> {
+        match self {
+            Step::Set(change) => change.take_back(),
+            Step::Enable { path, before } => change::put_back(path, before, DISABLE),
+            Step::Inside { .. } => Ok(()),
+            Step::Make { path, tasks } => {
+                if !path.exists() {
+                    return Ok(());
+                }
+                let own = path.join(tasks.file_name().unwrap_or_default());
+                if own.exists() {
+                    tasks::move_all(&own, tasks)?;
+                }
+                std::fs::remove_dir(path)
+            }
+            Step::Move { from, to } if to.exists() => tasks::move_all(to, from),
+            Step::Move { .. } => Ok(()),
         }
     }
 }
@@ -127,7 +151,7 @@ pub struct Shield {
     /// The file that takes the tasks that are to run inside; none without control groups.
     pub entrance: Option<PathBuf>,
     /// What is changed, in this order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<Step>,
     /// Where each task was allowed to run.
     pub tasks: Vec<TaskMask>,
     /// Who takes it down when its command has ended; none where somebody does by hand.
@@ -188,10 +212,10 @@ pub fn state(root: &Path) -> Result<Option<Shield>> {
 pub fn apply(root: &Path, shield: &Shield) -> Result<Vec<String>> {
     save(root, shield)?;
     let mut refused = Vec::new();
-    for change in &shield.changes {
-        let Err(error) = make(change) else { continue };
-        let what = format!("{}: {error}", change.shell());
-        if change.is_essential() {
+    for step in &shield.changes {
+        let Err(error) = step.make() else { continue };
+        let what = format!("{}: {error}", step.shell());
+        if step.is_essential() {
             undo(root)?;
             return Err(Error::io("the machine refuses a shield", error)
                 .found(what)
@@ -227,31 +251,6 @@ fn save(root: &Path, shield: &Shield) -> Result<()> {
     linked.map_err(cannot)
 }
 
-fn make(change: &Change) -> std::io::Result<()> {
-    match change {
-        Change::Write { path, after, .. } => write(path, after),
-        Change::Make { path, .. } => match std::fs::create_dir(path) {
-            // A folder that a killed undo left is as good.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            other => other,
-        },
-        Change::Move { from, to } => tasks::move_all(from, to),
-        Change::Confine { task, after, .. } if task.is_there() => task.set_affinity(after),
-        Change::Schedule { task, after, .. } if task.is_there() => task.set_policy(after),
-        // Who is gone is in nobody's way.
-        Change::Confine { .. } | Change::Schedule { .. } => Ok(()),
-    }
-}
-
-/// Into a file that is there; the kernel's files are made by nobody.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = std::fs::File::options()
-        .write(true)
-        .truncate(true)
-        .open(path)?;
-    file.write_all(text.as_bytes())
-}
-
 /// Takes down whatever shield is up, or was begun, in the reverse order. What cannot be restored is
 /// told, and the state stays, so that it can be tried again.
 ///
@@ -264,10 +263,10 @@ pub fn undo(root: &Path) -> Result<Undone> {
             .fix("rtscope shield --cpu LIST --apply puts one up"));
     };
     let mut undone = Undone::default();
-    for change in shield.changes.iter().rev() {
-        match take_back(change) {
+    for step in shield.changes.iter().rev() {
+        match step.take_back() {
             Ok(()) => undone.restored += 1,
-            Err(error) => undone.left.push(format!("{}: {error}", change.shell())),
+            Err(error) => undone.left.push(format!("{}: {error}", step.shell())),
         }
     }
     undone.left.extend(tasks::restore(&shield.tasks));
@@ -276,49 +275,6 @@ pub fn undo(root: &Path) -> Result<Undone> {
         removed.map_err(|error| Error::io("cannot remove the shield's state", error))?;
     }
     Ok(undone)
-}
-
-fn take_back(change: &Change) -> std::io::Result<()> {
-    match change {
-        Change::Write { undo: None, .. } => Ok(()),
-        Change::Write {
-            path,
-            before,
-            undo: Some(undo),
-            ..
-        } => {
-            // An interrupt that is gone has no setting any more.
-            let Ok(now) = std::fs::read_to_string(path) else {
-                return Ok(());
-            };
-            if now == *before {
-                return Ok(());
-            }
-            write(path, undo)?;
-            let now = std::fs::read_to_string(path)?;
-            if now == *before {
-                return Ok(());
-            }
-            Err(std::io::Error::other(format!(
-                "it is {:?} instead of {before:?}",
-                now
-            )))
-        }
-        Change::Make { path, tasks } => {
-            if !path.exists() {
-                return Ok(());
-            }
-            let own = path.join(tasks.file_name().unwrap_or_default());
-            if own.exists() {
-                tasks::move_all(&own, tasks)?;
-            }
-            std::fs::remove_dir(path)
-        }
-        Change::Move { from, to } if to.exists() => tasks::move_all(to, from),
-        Change::Confine { task, before, .. } if task.is_there() => task.set_affinity(before),
-        Change::Schedule { task, before, .. } if task.is_there() => task.set_policy(before),
-        Change::Move { .. } | Change::Confine { .. } | Change::Schedule { .. } => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -410,7 +366,7 @@ mod tests {
             save(root, &shield).expect("saved");
             shield.changes[..made]
                 .iter()
-                .for_each(|change| make(change).expect("made"));
+                .for_each(|step| step.make().expect("made"));
             let undone = undo(root).expect("undone");
             assert_eq!(undone.left, [""; 0]);
             assert_eq!(files(root), before, "killed after {made} changes");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use event::{Cpu, Error, ErrorKind, Result};
 
 use super::threads::{self, InterruptPrio};
-use super::{Change, Shield, VERSION, list, tasks};
+use super::{Change, Shield, Step, VERSION, list, tasks};
 
 /// The control group of the shielded tasks.
 const INSIDE: &str = "rtscope-shield";
@@ -84,7 +84,7 @@ struct Planner<'a> {
     inside: String,
     outside: String,
     shielded: &'a [Cpu],
-    changes: Vec<Change>,
+    changes: Vec<Step>,
 }
 
 impl Planner<'_> {
@@ -94,13 +94,11 @@ impl Planner<'_> {
             return;
         };
         if before.trim_end() != after {
-            self.changes.push(Change::Write {
+            self.changes.push(Step::Set(Change::Write {
                 path,
-                undo: Some(before.clone()),
                 before,
                 after: after.to_owned(),
-                essential: false,
-            });
+            }));
         }
     }
 
@@ -154,12 +152,9 @@ impl Planner<'_> {
         let subtree = mount.join("cgroup.subtree_control");
         let before = std::fs::read_to_string(&subtree).unwrap_or_default();
         if !before.split_whitespace().any(|word| word == "cpuset") {
-            self.changes.push(Change::Write {
+            self.changes.push(Step::Enable {
                 path: subtree,
                 before,
-                after: "+cpuset".into(),
-                undo: Some("-cpuset".into()),
-                essential: true,
             });
         }
         let (folder, entrance) = (mount.join(INSIDE), mount.join(INSIDE).join("cgroup.procs"));
@@ -180,7 +175,7 @@ impl Planner<'_> {
             self.write_inside(folder.join("cpuset.cpus"), &cpus);
             self.write_inside(folder.join("cpuset.mems"), mems.trim_end());
         }
-        self.changes.push(Change::Move {
+        self.changes.push(Step::Move {
             from: tasks,
             to: mount.join(OUTSIDE).join("tasks"),
         });
@@ -188,7 +183,7 @@ impl Planner<'_> {
     }
 
     fn make(&mut self, folder: &Path, tasks: PathBuf) {
-        self.changes.push(Change::Make {
+        self.changes.push(Step::Make {
             path: folder.to_owned(),
             tasks,
         });
@@ -196,12 +191,9 @@ impl Planner<'_> {
 
     /// In a group that we make: it goes with the group.
     fn write_inside(&mut self, path: PathBuf, after: &str) {
-        self.changes.push(Change::Write {
+        self.changes.push(Step::Inside {
             path,
-            before: String::new(),
             after: after.to_owned(),
-            undo: None,
-            essential: true,
         });
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use event::{Cpu, Error, ErrorKind, NamePattern, Result};
 
-use super::{Change, list};
+use super::{Change, Step, list};
 use crate::tune::{Policy, TaskId};
 
 /// Flags of a task (include/linux/sched.h): it is the kernel's; nobody may move it.
@@ -108,7 +108,7 @@ fn all(root: &Path) -> Vec<KernelThread> {
 
 /// The kernel's threads that may run on a shielded CPU and elsewhere, kthreadd among them, are kept
 /// to the others. Those of one CPU belong to it, those of interrupts follow their interrupt.
-pub(super) fn confine(root: &Path, shielded: &[Cpu]) -> Vec<Change> {
+pub(super) fn confine(root: &Path, shielded: &[Cpu]) -> Vec<Step> {
     let change = |thread: KernelThread| {
         if thread.flags & NO_SETAFFINITY != 0 || thread.serves_interrupt() {
             return None;
@@ -120,10 +120,12 @@ pub(super) fn confine(root: &Path, shielded: &[Cpu]) -> Vec<Change> {
             .filter(|cpu| !is_inside(cpu))
             .copied()
             .collect();
-        (free.len() < thread.cpus.len() && !free.is_empty()).then(|| Change::Confine {
-            task: thread.task,
-            before: list(&thread.cpus),
-            after: list(&free),
+        (free.len() < thread.cpus.len() && !free.is_empty()).then(|| {
+            Step::Set(Change::Affinity {
+                task: thread.task,
+                before: list(&thread.cpus),
+                after: list(&free),
+            })
         })
     };
     all(root).into_iter().filter_map(change).collect()
@@ -133,7 +135,7 @@ pub(super) fn confine(root: &Path, shielded: &[Cpu]) -> Vec<Change> {
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] for a pattern that names none of them.
-pub(super) fn prioritize(root: &Path, wanted: &[InterruptPrio]) -> Result<Vec<Change>> {
+pub(super) fn prioritize(root: &Path, wanted: &[InterruptPrio]) -> Result<Vec<Step>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
@@ -150,11 +152,11 @@ pub(super) fn prioritize(root: &Path, wanted: &[InterruptPrio]) -> Result<Vec<Ch
         let mut meant = wanted.iter().rev();
         let prio = meant.find(|one| one.pattern.matches(comm.as_bytes()))?.prio;
         let after = thread.policy.real_time(prio);
-        (after != thread.policy).then_some(Change::Schedule {
+        (after != thread.policy).then_some(Step::Set(Change::Schedule {
             task: thread.task,
             before: thread.policy,
             after,
-        })
+        }))
     };
     Ok(threads.into_iter().filter_map(change).collect())
 }
@@ -205,8 +207,8 @@ mod tests {
         folder
     }
 
-    fn shell(changes: &[Change]) -> Vec<String> {
-        changes.iter().map(Change::shell).collect()
+    fn shell(changes: &[Step]) -> Vec<String> {
+        changes.iter().map(Step::shell).collect()
     }
 
     #[test]

@@ -7,6 +7,7 @@ use event::{Error, ErrorKind, Result};
 use super::task::{Policy, TaskId};
 use super::words::{between, words};
 use super::{Change, groups};
+use crate::change::chosen;
 
 /// The commands that are understood, for people.
 const KNOWN: &str = "tune understands taskset -p, chrt -p, renice, echo into /proc/sys, \
@@ -201,7 +202,7 @@ impl Reader<'_> {
         let path = self.path(path)?;
         let before = std::fs::read_to_string(&path);
         let before = before.map_err(|_| self.absent("setting", &path.display().to_string()))?;
-        if super::chosen(&before) == value {
+        if chosen(&before).trim_end() == value {
             return Ok(Vec::new());
         }
         Ok(vec![Change::Write {

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use event::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
+pub use crate::change::Change;
 pub use commands::read;
 pub use task::{Policy, TaskId};
 
@@ -28,164 +29,35 @@ const STATE: &str = "run/rtscope-tune.json";
 /// The version of the state's form.
 const VERSION: u32 = 1;
 
-/// One change of the machine, with its way back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// A text is written into a file of the kernel.
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What it held.
-        before: String,
-        /// What is written.
-        after: String,
-    },
-    /// A task gets other CPUs.
-    Affinity {
-        /// Which one.
-        task: TaskId,
-        /// Where it was allowed to run, as a list.
-        before: String,
-        /// Where it is to run.
-        after: String,
-    },
-    /// A task gets another policy, priority or nice value.
-    Schedule {
-        /// Which one.
-        task: TaskId,
-        /// What it had.
-        before: Policy,
-        /// What it is to have.
-        after: Policy,
-    },
-}
-
-impl Change {
-    fn make(&self) -> std::io::Result<()> {
-        match self {
-            Change::Write { path, after, .. } => write(path, after),
-            Change::Affinity { task, after, .. } => task.set_affinity(after),
-            Change::Schedule { task, after, .. } => task.set_policy(after),
-        }
+/// Why a change could not be made, and what helps.
+fn refused(change: &Change, error: std::io::Error) -> Error {
+    if let Some(task) = change.gone() {
+        let error = Error::new(ErrorKind::NotFound, "the task of the change has ended");
+        return error
+            .found(task.to_string())
+            .fix("ps -eLo pid,tid,rtprio,comm lists tasks; diagnose again for the ids of now");
     }
-
-    /// The task that it is about, where it is about one, and that is gone.
-    fn gone(&self) -> Option<&TaskId> {
-        match self {
-            Change::Write { .. } => None,
-            Change::Affinity { task, .. } | Change::Schedule { task, .. } => {
-                Some(task).filter(|task| !task.is_there())
-            }
+    let found = format!("{change}: {error}");
+    let fix = match (error.kind(), change) {
+        (std::io::ErrorKind::PermissionDenied, _) => "run it with sudo".to_owned(),
+        (std::io::ErrorKind::NotFound, Change::Write { path, .. }) => {
+            let folder = path.parent().unwrap_or(path);
+            format!("ls {} shows what is there", folder.display())
         }
-    }
-
-    /// Why it could not be made, and what helps.
-    fn refused(&self, error: std::io::Error) -> Error {
-        if let Some(task) = self.gone() {
-            let error = Error::new(ErrorKind::NotFound, "the task of the change has ended");
-            return error
-                .found(task.to_string())
-                .fix("ps -eLo pid,tid,rtprio,comm lists tasks; diagnose again for the ids of now");
+        (_, Change::Affinity { .. }) => {
+            "choose CPUs that are in /sys/devices/system/cpu/online and in the cpuset of the \
+             task's group"
+                .to_owned()
         }
-        let found = format!("{self}: {error}");
-        let fix = match (error.kind(), self) {
-            (std::io::ErrorKind::PermissionDenied, _) => "run it with sudo".to_owned(),
-            (std::io::ErrorKind::NotFound, Change::Write { path, .. }) => {
-                format!("ls {} shows what is there", quoted_folder(path))
-            }
-            (_, Change::Affinity { .. }) => {
-                "choose CPUs that are in /sys/devices/system/cpu/online and in the cpuset of the \
-                 task's group"
-                    .to_owned()
-            }
-            (_, Change::Schedule { .. }) => {
-                "chrt -m prints which priorities a policy takes".to_owned()
-            }
-            (_, Change::Write { path, .. }) => format!(
-                "cat {} shows a value that the kernel takes; what is fixed at boot cannot be tried",
-                path.display()
-            ),
-        };
-        Error::io("the kernel refuses the change", error)
-            .found(found)
-            .fix(fix)
-    }
-
-    /// Whether it is in force.
-    fn take_back(&self) -> std::io::Result<()> {
-        match self {
-            Change::Write { path, before, .. } => {
-                // An interrupt or a group that is gone has no setting any more.
-                let Ok(now) = std::fs::read_to_string(path) else {
-                    return Ok(());
-                };
-                if now == *before {
-                    return Ok(());
-                }
-                write(path, chosen(before))?;
-                let now = std::fs::read_to_string(path)?;
-                match now == *before {
-                    true => Ok(()),
-                    false => {
-                        let text = format!("it is {now:?} instead of {before:?}");
-                        Err(std::io::Error::other(text))
-                    }
-                }
-            }
-            Change::Affinity { task, before, .. } if task.is_there() => task.set_affinity(before),
-            Change::Schedule { task, before, .. } if task.is_there() => task.set_policy(before),
-            Change::Affinity { .. } | Change::Schedule { .. } => Ok(()),
-        }
-    }
-}
-
-/// From what to what, for people.
-impl std::fmt::Display for Change {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Change::Write {
-                path,
-                before,
-                after,
-            } => write!(f, "{}: {} -> {after}", path.display(), chosen(before)),
-            Change::Affinity {
-                task,
-                before,
-                after,
-            } => write!(f, "{task}: CPUs {before} -> {after}"),
-            Change::Schedule {
-                task,
-                before,
-                after,
-            } => write!(f, "{task}: {before} -> {after}"),
-        }
-    }
-}
-
-/// The folder of a setting, for a shell.
-fn quoted_folder(path: &Path) -> String {
-    path.parent().unwrap_or(path).display().to_string()
-}
-
-/// What to write to get a setting back: of a choice, the one in brackets.
-fn chosen(text: &str) -> &str {
-    let bracketed = |open: char, close: char| {
-        let (_, rest) = text.split_once(open)?;
-        Some(rest.split_once(close)?.0)
+        (_, Change::Schedule { .. }) => "chrt -m prints which priorities a policy takes".to_owned(),
+        (_, Change::Write { path, .. }) => format!(
+            "cat {} shows a value that the kernel takes; what is fixed at boot cannot be tried",
+            path.display()
+        ),
     };
-    bracketed('[', ']')
-        .or_else(|| bracketed('(', ')'))
-        .unwrap_or(text.trim_end())
-}
-
-/// Into a file that is there; the kernel's files are made by nobody.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = std::fs::File::options()
-        .write(true)
-        .truncate(true)
-        .open(path)?;
-    file.write_all(text.as_bytes())
+    Error::io("the kernel refuses the change", error)
+        .found(found)
+        .fix(fix)
 }
 
 /// What is tried, or was when its process was killed.
@@ -237,7 +109,7 @@ impl Trial {
         for change in &self.state.changes {
             if let Err(error) = change.make() {
                 self.off()?;
-                return Err(change.refused(error));
+                return Err(refused(change, error));
             }
         }
         Ok(())
@@ -409,15 +281,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_choice_is_written_back_by_the_word_in_brackets() {
-        let check = |text: &str, expect: &str| assert_eq!(chosen(text), expect);
-        check("always [madvise] never\n", "madvise");
-        check("none (voluntary) full\n", "voluntary");
-        check("0-1\n", "0-1");
-        check("50000 100000\n", "50000 100000");
-    }
-
     /// A plain file keeps what was written, without the line's end that the kernel shows.
     fn irq_now(root: &Path) -> String {
         std::fs::read_to_string(root.join("proc/irq/7/smp_affinity_list")).expect("read")
@@ -479,7 +342,7 @@ mod tests {
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let check = |change: Change, found: &str, fix: &str| {
             let error = change.make().expect_err("refused");
-            let error = change.refused(error);
+            let error = refused(&change, error);
             let said = error.value_found().unwrap_or_default();
             assert!(said.contains(found), "{error:#}");
             let said = error.fixed_by().unwrap_or_default();
