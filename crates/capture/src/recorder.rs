@@ -245,6 +245,11 @@ impl Recorder {
         ring_bytes(&self.formats.layout, self.buffer_bytes_per_cpu)
     }
 
+    /// The memory that so many drains take, however little was in the rings.
+    pub fn drains_bytes(&self, drains: usize) -> usize {
+        drains * on(&self.cpus()) * self.ring_bytes()
+    }
+
     fn refill_spares(&mut self) {
         let limit = self.ring_bytes();
         let page = self.formats.layout.page_size_bytes();

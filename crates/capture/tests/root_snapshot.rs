@@ -108,7 +108,8 @@ fn a_snapshot_holds_the_window_the_hit_and_the_evidence_as_they_were() {
         ..Default::default()
     })
     .expect("it starts");
-    let mut history = History::new(16 << 20);
+    // What a drain takes is more than the events in it: each has the memory of a full ring.
+    let mut history = History::new(recorder.drains_bytes(2));
     for _ in 0..2 {
         make_events();
         recorder.stop().expect("it stops");
@@ -116,6 +117,8 @@ fn a_snapshot_holds_the_window_the_hit_and_the_evidence_as_they_were() {
         recorder.resume().expect("it goes on");
     }
     let pages = history.overlapping(TimeRange::ALL);
+    let drains = pages.cpus.iter().map(|cpu| cpu.spans.len()).max();
+    assert_eq!(drains, Some(2), "a history for two drains keeps two");
     let ranges: Vec<_> = pages.cpus.iter().filter_map(|cpu| cpu.range()).collect();
     let begin = ranges
         .iter()

@@ -82,7 +82,7 @@ impl<'s> Flight<'s> {
             let facts = SnapshotFacts::collect(capabilities, &config.command_line);
             let facts = facts.share_functions(&config.output);
             // What the last snapshot took, and as much again that came since.
-            let history_bytes = 2 * recorder.cpus().len() * record.buffer_bytes_per_cpu;
+            let history_bytes = recorder.drains_bytes(2);
             Ok(OfKernel {
                 recorder,
                 history: History::new(history_bytes),

@@ -217,10 +217,8 @@ pub fn run(
     // is in the ring when the chain's end stops it.
     let recorder = flight.map(|flight| start_recorder(flight, trigger(options)));
     let recorder = recorder.transpose()?;
-    let snapshots = flight.zip(recorder.as_ref()).map(|(flight, recorder)| {
-        let cpus_online = capabilities.machine.cpus_online.len();
-        Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
-    });
+    let both = flight.zip(recorder.as_ref());
+    let snapshots = both.map(|(flight, recorder)| Snapshots::new(flight, recorder, snapshot_facts));
     let (watch, ring) = Watch::start(&options.watch)?;
     let late = options.watch.notes_late.then(|| watch.late_ones());
     let late = late.transpose()?;

@@ -12,7 +12,7 @@ use super::armed::Caught;
 use super::{CallReport, FlightRecorder, HitReport, Snapshot, SnapshotTiming};
 use crate::functions::{self, Version, kernel_functions};
 use crate::pages::{History, Pages};
-use crate::{Seen, SnapshotFacts, SnapshotSummary, clock, write_snapshot};
+use crate::{Recorder, Seen, SnapshotFacts, SnapshotSummary, clock, write_snapshot};
 
 /// A disk without room for this has none for a snapshot.
 const PROBE_BYTES: usize = 4096;
@@ -74,18 +74,12 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    /// For the recorder of `flight`, which records what `formats` say on so many CPUs.
-    pub(super) fn new(
-        flight: &FlightRecorder,
-        formats: Arc<Formats>,
-        facts: SnapshotFacts,
-        cpus: usize,
-    ) -> Self {
-        let limit_bytes = DRAINS_KEPT * cpus * flight.buffer_bytes_per_cpu;
-        let history = History::new(limit_bytes);
+    /// For `recorder`, that of `flight`.
+    pub(super) fn new(flight: &FlightRecorder, recorder: &Recorder, facts: SnapshotFacts) -> Self {
+        let history = History::new(recorder.drains_bytes(DRAINS_KEPT));
         Snapshots {
             flight: flight.clone(),
-            formats,
+            formats: recorder.formats(),
             facts: facts.share_functions(&flight.output),
             history,
             written: 0,

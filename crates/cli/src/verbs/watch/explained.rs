@@ -46,7 +46,11 @@ fn explain(report: &HitReport, snapshot: &Snapshot) -> Result<Diagnosis> {
             .iter()
             .any(|late| is_this(late.hit.as_ref().map(|h| h.id)));
         if found {
-            diagnosis = narrowed;
+            // What it rests on is the whole snapshot all the same.
+            diagnosis = Diagnosis {
+                basis: diagnosis.basis,
+                ..narrowed
+            };
         }
     }
     Ok(diagnosis)
