@@ -189,6 +189,8 @@ pub struct Advice {
     pub then_check: String,
     /// Whether it would have been enough by itself; else each cause needs its own.
     pub alone: bool,
+    /// Which cause it is against, by a number: what is against the same one is another way.
+    pub cause: usize,
 }
 
 /// The answer for one late activation.

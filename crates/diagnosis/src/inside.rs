@@ -1,7 +1,7 @@
 //! A task of the chain from its switch-in on: what preempts it, and what it blocks on before its
 //! work is done.
 
-use event::evidence::{Blocked, BlockedOn, Step, StepKind};
+use event::evidence::{Blocked, BlockedOn, Step, StepKind, TaskRef};
 use event::{Cpu, Duration, Instant, Prio};
 
 use crate::due;
@@ -182,6 +182,21 @@ fn delivery(model: &Model, waking: &Moment) -> Doing {
     } else {
         Doing::Missing(Reason::MissingSteps)
     }
+}
+
+/// The task that woke `tid` first after a time.
+pub(crate) fn waker_after(
+    model: &Model,
+    tid: i32,
+    begin: Instant,
+    end: Instant,
+) -> Option<TaskRef> {
+    let mut moments = model.moments(tid, Cpu(0), begin, end).iter();
+    let waking = moments.find(|moment| moment.kind == MomentKind::Waking)?;
+    let timeline = model.timeline(Cpu(u32::from(waking.by)))?;
+    let segment = timeline.at(waking.time_ns);
+    let version = model.tasks.version(segment.task)?;
+    (segment.occupant.what() == What::Task).then(|| version.task_ref())
 }
 
 /// What ran where a wake-up was made, and on whose time.

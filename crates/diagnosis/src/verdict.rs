@@ -170,7 +170,11 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     let mutexes = mutexes(model, late);
     let advice = match (conclusive, own) {
         (true, _) => advice::advise(model, info, late, &culprits),
-        (false, true) => advice::own_work(late, &mutexes),
+        (false, true) => {
+            let others: Vec<Culprit> = besides(&culprits).cloned().collect();
+            let advised = advice::advise(model, info, late, &others);
+            advice::own_work(late, &mutexes, (others.is_empty(), advised))
+        }
         (false, false) => vec![],
     };
     let carried = culprits.first().filter(|_| conclusive);
@@ -265,7 +269,10 @@ fn sentence(
         );
     }
     if is_own_work(late) {
-        return format!("{head}: {}{}.", own_doing(late), besides(late, culprits));
+        let others: String = besides(culprits)
+            .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
+            .collect();
+        return format!("{head}: {}{others}.", own_doing(late));
     }
     let carries = |first: &&Culprit| first.share >= CARRYING_SHARE || late.ledger.is_good();
     let stolen = culprits.first().filter(carries);
@@ -310,13 +317,9 @@ fn doubt(model: &Model, late: &LateActivation, stolen: Option<String>) -> Option
 }
 
 /// Which others took a good part of what was the task's own work first.
-fn besides(late: &LateActivation, culprits: &[Culprit]) -> String {
-    let others = culprits
-        .iter()
-        .filter(|culprit| culprit.share >= FURTHER_SHARE_MIN);
-    others
-        .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
-        .collect()
+fn besides(culprits: &[Culprit]) -> impl Iterator<Item = &Culprit> {
+    let is_good_part = |culprit: &&Culprit| culprit.share >= FURTHER_SHARE_MIN;
+    culprits.iter().filter(is_good_part)
 }
 
 /// Whether the watch may have seen more of it than the trace holds.

@@ -168,6 +168,65 @@ fn where_no_cause_alone_made_the_miss_all_of_the_advice_is_needed() {
 }
 
 #[test]
+fn what_is_needed_against_each_cause_comes_before_other_ways_against_one() {
+    let second = Task::rt(201, "second", 70);
+    let trace = begun(VICTIM).at(500).preempt(FAIR, HOG);
+    let trace = woken(trace, VICTIM).at(11_000).block(HOG, second);
+    let steps = [(1_000_000, 3, 0, 9), (1_002_000, 7, 0, VICTIM.tid)];
+    let trace = trace.at(22_000).block(second, VICTIM);
+    let given = advice(trace.hit(1, VICTIM, HOG, &steps), VICTIM);
+    assert!(given.iter().all(|one| !one.alone), "{given:?}");
+    let causes: Vec<usize> = given.iter().map(|one| one.cause).collect();
+    assert_eq!(causes[..4], [0, 1, 0, 1], "{given:?}");
+    assert_eq!(given[0].command, "taskset -pc 1 201");
+    assert_eq!(given[1].command, "taskset -pc 1 200");
+}
+
+/// The victim works for `work_us`, and the hog runs for `hog_us` in the middle of it; a watch looks
+/// on.
+fn works(work_us: i64, hog_us: i64) -> SyntheticTrace {
+    let trace = woken(begun(VICTIM), VICTIM).preempt(FAIR, VICTIM);
+    let trace = trace.after(work_us / 2).wake(HOG).preempt(VICTIM, HOG);
+    let trace = trace.after(hog_us).block(HOG, VICTIM);
+    let trace = trace.after(work_us / 2).block(VICTIM, FAIR);
+    let end_ns = (1_004 + work_us + hog_us) * 1_000;
+    let (task, cpu) = (VICTIM.tid, 0);
+    let steps = [
+        (1_000_000, 3, cpu, 9),
+        (1_002_000, 7, cpu, task),
+        (1_004_000, 8, cpu, task),
+        (end_ns, 10, cpu, task),
+    ];
+    trace.hit_blocked(1, VICTIM, HOG, &steps)
+}
+
+#[test]
+fn whoever_takes_a_good_part_beside_own_work_is_in_the_advice_too() {
+    let check = |(work_us, hog_us): (i64, i64), expect: &[(&str, bool)], was_alone: bool| {
+        let found = diagnose(&works(work_us, hog_us).build(), &Query::default());
+        let found = found.expect("a diagnosis");
+        assert_eq!(found.groups[0].signature, "own work");
+        let advice = &found.groups[0].verdict.advice;
+        let rules: Vec<_> = advice.iter().map(|one| (one.rule, one.alone)).collect();
+        assert_eq!(rules[..expect.len()], *expect, "{rules:?}");
+        let said = advice.iter().any(|one| one.because.contains("nobody else"));
+        assert_eq!(said, was_alone, "{advice:?}");
+    };
+    // A fiftieth is no good part.
+    check((10_000, 200), &[("profile-own-work", true)], true);
+    // Without the hog it would still have been late.
+    let both = [("profile-own-work", false), ("move-task", false)];
+    check((6_000, 4_000), &both, false);
+    // It would not: and nobody works less for nothing.
+    let one = [
+        ("move-task", true),
+        ("lower-task", true),
+        ("profile-own-work", true),
+    ];
+    check((620, 480), &one, false);
+}
+
+#[test]
 fn a_task_that_works_before_it_hands_on_is_told_to_hand_on_first() {
     let source = Task::rt(400, "source", 40);
     let trace = woken(begun(VICTIM), source).after(2).preempt(FAIR, source);

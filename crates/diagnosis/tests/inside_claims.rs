@@ -170,6 +170,31 @@ fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
     sleeps(0, &["msleep+0x1"], why);
 }
 
+#[test]
+fn a_page_fault_that_a_program_serves_is_that_programs_to_answer_sooner() {
+    const FAULT: i64 = 4;
+    let advised = |stack: &[&'static str]| {
+        let trace = activated()
+            .at(1100)
+            .blocked(VICTIM, FAULT, None, stack)
+            .block(VICTIM, OWNER);
+        let trace = trace.at(9100).wake(VICTIM).after(1);
+        let trace = trace.preempt(OWNER, VICTIM).after(50);
+        let trace = ends(trace, VICTIM, 9152);
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        assert!(verdict.conclusive, "{}", verdict.sentence);
+        let rules = verdict.advice.iter();
+        let rules: Vec<_> = rules
+            .map(|one| (one.rule, one.because.contains("owner (tid 200")))
+            .collect();
+        rules
+    };
+    let stack = ["handle_userfault+0x3b", "handle_mm_fault+0x1"];
+    assert_eq!(advised(&stack), [("serve-faults", true)]);
+    assert_eq!(advised(&stack[1..]), [("lock-memory", false)]);
+}
+
 /// A sleep for the kernel's own lock, as a page fault or a system call leads to.
 const MMAP_LOCK: [&str; 4] = [
     "schedule+0x23",

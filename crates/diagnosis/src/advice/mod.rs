@@ -32,7 +32,7 @@ const THRESHOLD_DIGITS: u32 = 3;
 
 /// All rules; within one culprit, the most effective and the safest first: moving one task harms
 /// nobody else, a higher priority may.
-const RULES: [Rule; 25] = [
+const RULES: [Rule; 26] = [
     ("move-interrupt-thread", tasks::move_interrupt_thread),
     ("move-task", tasks::move_task),
     ("leave-deadline", tasks::leave_deadline),
@@ -45,6 +45,7 @@ const RULES: [Rule; 25] = [
     ("hold-lock-shorter", tasks::hold_lock_shorter),
     ("hand-on-sooner", tasks::hand_on_sooner),
     ("lift-quota", machine::lift_quota),
+    ("serve-faults", tasks::serve_faults),
     ("lock-memory", tasks::lock_memory),
     ("hand-on-io", tasks::hand_on_io),
     ("move-interrupt", machine::move_interrupt),
@@ -61,41 +62,53 @@ const RULES: [Rule; 25] = [
 ];
 
 /// The advice for the culprits, in their order, each rule's advice once. Where the end of one cause
-/// would have been enough, only such causes get any; else all do, and all of it is needed.
+/// would have been enough, only such causes get any; else all do, all of it is needed, and the best
+/// against each comes before other ways.
 pub(crate) fn advise(
     model: &Model,
     info: &TraceInfo,
     late: &LateActivation,
     culprits: &[Culprit],
 ) -> Vec<Advice> {
-    let threshold = threshold(late);
+    let alone = culprits.iter().any(|culprit| is_enough(late, culprit));
     let then_check = then_check(late, check_threshold(late));
-    let is_enough = |culprit: &Culprit| late.latency() - culprit.duration <= threshold;
-    let alone = culprits.iter().any(is_enough);
-    let mut advice: Vec<Advice> = Vec::new();
-    for culprit in culprits.iter().filter(|one| !alone || is_enough(one)) {
+    let mut ranked: Vec<(usize, Advice)> = Vec::new();
+    let culprits = culprits.iter().enumerate();
+    for (cause, culprit) in culprits.filter(|(_, one)| !alone || is_enough(late, one)) {
         let case = Case {
             model,
             info,
             late,
             culprit,
         };
+        let mut rank = 0;
         for (rule, applies) in RULES {
             let Some((because, command)) = applies(&case) else {
                 continue;
             };
-            if advice.iter().all(|given| given.command != command) {
-                advice.push(Advice {
+            if ranked.iter().all(|(_, given)| given.command != command) {
+                let advice = Advice {
                     rule,
                     because,
                     command,
                     then_check: then_check.clone(),
                     alone,
-                });
+                    cause,
+                };
+                ranked.push((rank, advice));
+                rank += 1;
             }
         }
     }
-    advice
+    if !alone {
+        ranked.sort_by_key(|(rank, _)| *rank);
+    }
+    ranked.into_iter().map(|(_, advice)| advice).collect()
+}
+
+/// Whether without this cause it would not have been late.
+fn is_enough(late: &LateActivation, culprit: &Culprit) -> bool {
+    late.latency() - culprit.duration <= threshold(late)
 }
 
 /// What counts as late: a watch that did not tell means half of what was seen.

@@ -1,4 +1,5 @@
-//! Advice where nobody else took the time: where the work goes, and what can be taken out of it.
+//! Advice where a task's own work took most of the time: where it goes, what can be taken out
+//! of it, and what keeps others out of it who took a good part.
 
 use event::evidence::TaskRef;
 
@@ -6,7 +7,13 @@ use super::{check_threshold, then_check};
 use crate::finding::{Advice, LateActivation, WaitedMutex};
 
 /// For an activation that its task's own work made long; `mutexes` are those that it waited for.
-pub(crate) fn own_work(late: &LateActivation, mutexes: &[WaitedMutex]) -> Vec<Advice> {
+/// Whether it was all alone, or else what to do against those who took a good part of it: where
+/// that would have been enough, it comes first, as work cannot be left away.
+pub(crate) fn own_work(
+    late: &LateActivation,
+    mutexes: &[WaitedMutex],
+    (was_alone, others): (bool, Vec<Advice>),
+) -> Vec<Advice> {
     let TaskRef { comm, tid, .. } = &late.task;
     let mut found = Vec::new();
     if late.page_faults > 0 {
@@ -26,18 +33,29 @@ pub(crate) fn own_work(late: &LateActivation, mutexes: &[WaitedMutex]) -> Vec<Ad
             "do less under the mutex, or hand the data over without one".to_owned(),
         ));
     }
+    let why = match was_alone {
+        true => "nobody else took the time",
+        false => "its own work is the longest part",
+    };
     found.push((
         "profile-own-work",
-        format!("nobody else took the time: a profile says which of {comm}'s functions do"),
+        format!("{why}: a profile says which of {comm}'s functions take it"),
         format!("perf record -g -t {tid} -- sleep 10; perf report --no-children"),
     ));
     let then_check = then_check(late, check_threshold(late));
+    let are_enough = others.iter().all(|advice| advice.alone);
+    let cause = others.iter().map(|advice| advice.cause + 1).max();
     let advice = |(rule, because, command): (&'static str, String, String)| Advice {
         rule,
         because,
         command,
         then_check: then_check.clone(),
-        alone: true,
+        alone: are_enough,
+        cause: cause.unwrap_or(0),
     };
-    found.into_iter().map(advice).collect()
+    let own: Vec<Advice> = found.into_iter().map(advice).collect();
+    match are_enough {
+        true => [others, own].concat(),
+        false => [own, others].concat(),
+    }
 }

@@ -5,6 +5,7 @@ use event::kernel_threads;
 
 use super::{Case, for_culprit, other_cpus, task_of};
 use crate::finding::LateActivation;
+use crate::inside::waker_after;
 use crate::term::TermKind;
 
 /// Priorities above belong to the kernel's own watchdog and stop threads.
@@ -297,7 +298,40 @@ pub(super) fn hand_on_sooner(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, change))
 }
 
+pub(super) fn serve_faults(case: &Case<'_>) -> Option<(String, String)> {
+    let server = fault_server(case)?;
+    let comm = &case.late.task.comm;
+    let because = format!("{server} serves the page faults of {comm} (userfaultfd)");
+    let change = format!(
+        "touch that memory before the work, or let {} answer sooner",
+        server.comm
+    );
+    Some((because, change))
+}
+
+/// Who ended a page fault that a program had to serve.
+fn fault_server(case: &Case<'_>) -> Option<TaskRef> {
+    matches!(case.culprit.kind, TermKind::PageFault).then_some(())?;
+    let (model, late) = (case.model, case.late);
+    let inside = late.origin..late.end;
+    let mut blocks = model.evidence.blocked.iter();
+    let block = blocks.find(|block| {
+        let waits = |name: &str| {
+            block
+                .stack
+                .iter()
+                .any(|frame| frame.symbol.starts_with(name))
+        };
+        block.task.tid == late.task.tid && inside.contains(&block.time) && waits("handle_userfault")
+    })?;
+    waker_after(model, block.task.tid.0, block.time, late.end)
+}
+
 pub(super) fn lock_memory(case: &Case<'_>) -> Option<(String, String)> {
+    // Locking memory that a program serves asks that program too.
+    if fault_server(case).is_some() {
+        return None;
+    }
     matches!(case.culprit.kind, TermKind::PageFault).then_some(())?;
     let because = format!(
         "{} works on pages that are not there yet",

@@ -113,13 +113,14 @@ fn terms_text(late: &LateActivation) -> Option<String> {
 }
 
 fn advice_text(verdict: &Verdict, style: &TextStyle, lines: &mut Vec<String>) {
-    let alone = verdict.advice.iter().all(|advice| advice.alone);
+    let mut causes = Vec::new();
     for (place, advice) in verdict.advice.iter().take(ADVICE_MAX).enumerate() {
-        let label = match (place, alone) {
-            (0, _) => "do",
-            (_, true) => "or",
-            (_, false) => "and",
+        let label = match place {
+            0 => "do",
+            _ if advice.alone || causes.contains(&advice.cause) => "or",
+            _ => "and",
         };
+        causes.push(advice.cause);
         lines.push(labelled(label, &advice.command, &advice.because, style));
     }
     let Some(first) = verdict.advice.first() else {

@@ -62,6 +62,17 @@ impl SyntheticTrace {
         self.hit_ended((id, 4), task, running, steps, (&[], 0))
     }
 
+    /// Evidence: a hit that ends now, over a threshold of 1 ms, as its task blocks.
+    pub fn hit_blocked(
+        self,
+        id: u64,
+        task: Task,
+        culprit: Task,
+        steps: &[(i64, u8, u32, i32)],
+    ) -> Self {
+        self.hit_ended((id, 2), task, culprit, steps, (&[], 0))
+    }
+
     /// Evidence: as [`SyntheticTrace::hit`], which took `cost_us` of its CPU.
     pub fn hit_at_cost(
         self,

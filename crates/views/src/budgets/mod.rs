@@ -268,6 +268,36 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A thread is scheduled in; `made`: for the first time since it was made.
+    fn comes(&mut self, kernel: &Kernel, change: &Change<'_>, made: bool) {
+        let Change::ScheduledIn {
+            process,
+            at_ns,
+            woken_ns: Some(woken_ns),
+            lossy,
+            within_ns,
+            open,
+            ..
+        } = *change
+        else {
+            return;
+        };
+        let task = kernel.named(kernel.process(process));
+        let is_it = |subject: &Subject| {
+            is_wake_up_of(subject, &task) || made && is_response_of(subject, &task)
+        };
+        let end = match within_ns {
+            _ if !lossy => End::Seen(at_ns),
+            Some((_, until_ns)) => End::NotAfter(until_ns),
+            None => End::Unknown,
+        };
+        match open {
+            true => self.undecided(is_it, process, (woken_ns, at_ns)),
+            false => self.sample(is_it, woken_ns, end),
+        }
+        self.seen(is_it, &task);
+    }
+
     /// Whether such a thread ran before is known. If it did, it waited for less.
     fn settled(&mut self, change: &Change<'_>) {
         let Change::Settled {
@@ -542,30 +572,7 @@ impl Sink for Checker<'_> {
             self.ended(kernel, ended);
         }
         match *change {
-            Change::ScheduledIn {
-                process,
-                at_ns,
-                woken_ns: Some(woken_ns),
-                lossy,
-                within_ns,
-                open,
-                ..
-            } => {
-                let task = kernel.named(kernel.process(process));
-                let is_it = |subject: &Subject| {
-                    is_wake_up_of(subject, &task) || made && is_response_of(subject, &task)
-                };
-                let end = match within_ns {
-                    _ if !lossy => End::Seen(at_ns),
-                    Some((_, until_ns)) => End::NotAfter(until_ns),
-                    None => End::Unknown,
-                };
-                match open {
-                    true => self.undecided(is_it, process, (woken_ns, at_ns)),
-                    false => self.sample(is_it, woken_ns, end),
-                }
-                self.seen(is_it, &task);
-            }
+            Change::ScheduledIn { .. } => self.comes(kernel, change, made),
             Change::CallExit {
                 process,
                 call,
