@@ -4,6 +4,7 @@
 // entry to exit, and what the file system asked for, from there to its completion. Key is the
 // device and the operation, of a call that of its first. The task is the one that asks.
 
+#define TRACKER_KEEPS_IN_TASKS
 #include "disk.h"
 
 enum { CALL = 0, FILE_SYSTEM = 1 };

@@ -5,6 +5,7 @@
 // there. Key is the task, detail the address. A fault that ends in a signal is accounted for
 // nowhere.
 
+#define TRACKER_KEEPS_IN_TASKS
 #include "tasks.h"
 
 enum { MINOR = 0, MAJOR = 1 };

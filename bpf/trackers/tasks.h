@@ -27,11 +27,24 @@ static __always_inline void tracker_resolve(struct task_struct *task, const char
 #endif
 }
 
+// Whether anybody asks what is known of a task: whether it is meant, or what is open for it. Making
+// room for that is what a new task costs.
+static __always_inline bool tracker_knows_tasks(void)
+{
+#if defined(TRACKER_OPEN_IN_TASKS) || defined(TRACKER_KEEPS_IN_TASKS)
+	return true;
+#else
+	return config.target_kind != RTS_TARGET_ALL;
+#endif
+}
+
 SEC("tp_btf/task_newtask")
 int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 {
 	char comm[RTS_COMM_LENGTH];
 
+	if (!tracker_knows_tasks())
+		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
 	tracker_resolve(task, comm, tracker_task(bpf_get_current_task_btf()));
 	return 0;
@@ -43,6 +56,8 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 {
 	char comm[RTS_COMM_LENGTH] = {};
 
+	if (!tracker_knows_tasks())
+		return 0;
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
 	tracker_resolve(task, comm, 0);
 	return 0;
@@ -55,7 +70,7 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	char comm[RTS_COMM_LENGTH];
 
 	meant_know_ourselves(config.levels_up);
-	if (!task || !task->pid)
+	if (!task || !task->pid || !tracker_knows_tasks())
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
 	tracker_resolve(task, comm, 0);
