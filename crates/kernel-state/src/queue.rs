@@ -76,7 +76,9 @@ impl Behind {
 #[derive(Debug)]
 struct Wait {
     id: ProcId,
-    /// Of the stretches that are over and told, each with its begin.
+    /// Of the first stretch that is over and told, with its begin: most waits have no other.
+    first: Option<(i64, Behind)>,
+    /// Of the others.
     told: Vec<(i64, Behind)>,
     /// How many are not.
     stretches: u32,
@@ -88,6 +90,7 @@ impl Wait {
     fn new(id: ProcId) -> Wait {
         Wait {
             id,
+            first: None,
             told: Vec::new(),
             stretches: 0,
             over_ns: None,
@@ -96,20 +99,33 @@ impl Wait {
 
     /// Takes in a stretch that is over and told.
     fn add(&mut self, begin_ns: i64, behind: Behind) {
+        if self.first.is_none() {
+            self.first = Some((begin_ns, behind));
+            return;
+        }
         self.told.push((begin_ns, behind));
         if self.told.len() > STRETCHES_MAX {
             let all = self.behind();
-            self.told = vec![(begin_ns, all)];
+            self.first = Some((begin_ns, all));
+            self.told.clear();
         }
     }
 
     /// All that is told, the first to have the CPU first.
     fn behind(&self) -> Behind {
-        let mut told: Vec<&(i64, Behind)> = self.told.iter().collect();
+        let mut told: Vec<&(i64, Behind)> = self.first.iter().chain(&self.told).collect();
         told.sort_by_key(|(begin_ns, _)| *begin_ns);
         let mut all = Behind::default();
         told.iter().for_each(|(_, behind)| all.add_all(behind));
         all
+    }
+
+    /// The same of a wait of which no more is asked.
+    fn into_behind(self) -> Behind {
+        match self.first {
+            Some((_, behind)) if self.told.is_empty() => behind,
+            _ => self.behind(),
+        }
     }
 }
 
@@ -175,11 +191,12 @@ impl Waits {
     }
 }
 
-fn tell<S: Sink>(kernel: &Kernel, wait: &Wait, sink: &mut S) {
+fn tell<S: Sink>(kernel: &Kernel, wait: Wait, sink: &mut S) {
     let Some(over_ns) = wait.over_ns else { return };
-    let behind = wait.behind().dealt_out(over_ns);
+    let process = wait.id;
+    let behind = wait.into_behind().dealt_out(over_ns);
     let change = Change::Waited {
-        process: wait.id,
+        process,
         since_ns: over_ns.0,
         until_ns: over_ns.1,
         behind: &behind,
@@ -296,7 +313,7 @@ impl Kernel {
             }
             let stays = until_ns < left_ns;
             if !stays && let Some(wait) = self.waits.end_stretch(stretch) {
-                tell(self, &wait, sink);
+                tell(self, wait, sink);
             }
             stays
         });
@@ -318,7 +335,7 @@ impl Kernel {
         self.waits.all[queued.wait].over_ns = waited;
         let until_ns = waited.map_or(self.now_ns, |(_, at_ns)| at_ns);
         if let Some(wait) = self.leave_queue(queued, until_ns, queued.cpu == cpu) {
-            tell(self, &wait, sink);
+            tell(self, wait, sink);
         }
     }
 
@@ -351,7 +368,7 @@ impl Kernel {
         let rest: Vec<Stretch> = queues.flat_map(std::mem::take).collect();
         for mut stretch in rest {
             if let Some(wait) = self.waits.end_stretch(&mut stretch) {
-                tell(self, &wait, sink);
+                tell(self, wait, sink);
             }
         }
         for process in self.processes.iter_mut() {

@@ -1,7 +1,6 @@
 //! Indexes that are kept from one time to the next, and whether a trace is still what it was.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -65,7 +64,7 @@ pub(crate) fn write(path: &Path, index: &Index, key: &[u8]) -> Option<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.open(&partial).ok()?;
-    let written = file.write_all(&index.to_bytes(key));
+    let written = index.write(key, &mut file);
     if written.and_then(|()| fs::rename(&partial, path)).is_err() {
         fs::remove_file(&partial).ok();
         return None;

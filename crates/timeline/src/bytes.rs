@@ -1,6 +1,8 @@
 //! An index as bytes, for whoever keeps it, and back. Bytes from outside are hostile: what is not
 //! exactly what [`Index::to_bytes`] writes is refused.
 
+use std::io::{self, Write};
+
 use crate::index::{Index, Loss, TaskFacts};
 use crate::latency::Activation;
 use crate::series::Series;
@@ -15,8 +17,19 @@ const VERSION: u32 = 4;
 impl Index {
     /// All of it; `key` is what it was made of, by the caller's own reckoning.
     pub fn to_bytes(&self, key: &[u8]) -> Vec<u8> {
-        let mut out = Writer(Vec::new());
-        out.0.extend_from_slice(MAGIC);
+        let mut bytes = Vec::new();
+        // Writing to memory does not fail.
+        self.write(key, &mut bytes).ok();
+        bytes
+    }
+
+    /// The same, written as it comes: an index may be much larger than the memory that is left.
+    ///
+    /// # Errors
+    /// As `out` has them.
+    pub fn write(&self, key: &[u8], out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Writer::new(out);
+        out.put(MAGIC);
         out.u32(VERSION);
         out.text(key);
         out.i64(self.begin_ns);
@@ -64,9 +77,7 @@ impl Index {
             out.i64(*at_ns);
             out.u32(*skip);
         });
-        let sum = checksum(&out.0);
-        out.i64(sum as i64);
-        out.0
+        out.end()
     }
 
     /// What [`Index::to_bytes`] wrote with this `key`; none for anything else.
@@ -110,23 +121,85 @@ impl Index {
 
 /// FNV-1a over words of eight bytes: tells a damaged file, not a forged one.
 fn checksum(bytes: &[u8]) -> u64 {
-    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x0100_0000_01b3);
     let (words, rest) = bytes.as_chunks::<8>();
-    let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let sum = words.fold(0xcbf2_9ce4_8422_2325, mix);
-    let rest = rest.iter().map(|byte| u64::from(*byte));
-    mix(rest.fold(sum, mix), bytes.len() as u64)
+    let sum = mix_rest(mix_words(SUM_OF_NOTHING, words), rest);
+    mix(sum, bytes.len() as u64)
 }
 
-struct Writer(Vec<u8>);
+const SUM_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 
-impl Writer {
+fn mix(sum: u64, word: u64) -> u64 {
+    (sum ^ word).wrapping_mul(0x0100_0000_01b3)
+}
+
+fn mix_words(sum: u64, words: &[[u8; 8]]) -> u64 {
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    words.fold(sum, mix)
+}
+
+fn mix_rest(sum: u64, rest: &[u8]) -> u64 {
+    rest.iter().map(|byte| u64::from(*byte)).fold(sum, mix)
+}
+
+/// What is held back before it is written.
+const HELD_BYTES: usize = 1 << 16;
+
+struct Writer<'w> {
+    out: &'w mut dyn Write,
+    held: Vec<u8>,
+    sum: u64,
+    written_bytes: u64,
+    failed: Option<io::Error>,
+}
+
+impl Writer<'_> {
+    fn new(out: &mut dyn Write) -> Writer<'_> {
+        Writer {
+            out,
+            held: Vec::with_capacity(HELD_BYTES + 64),
+            sum: SUM_OF_NOTHING,
+            written_bytes: 0,
+            failed: None,
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.held.extend_from_slice(bytes);
+        if self.held.len() >= HELD_BYTES {
+            self.pass_on();
+        }
+    }
+
+    /// Writes the whole words that are held.
+    fn pass_on(&mut self) {
+        let (words, _) = self.held.as_chunks::<8>();
+        self.sum = mix_words(self.sum, words);
+        let whole = words.len() * 8;
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.held[..whole]).err();
+        }
+        self.written_bytes += whole as u64;
+        self.held.drain(..whole);
+    }
+
+    /// Writes what is left, and the sum of all.
+    fn end(mut self) -> io::Result<()> {
+        self.pass_on();
+        let bytes = self.written_bytes + self.held.len() as u64;
+        let sum = mix(mix_rest(self.sum, &self.held), bytes);
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.out.write_all(&self.held)?;
+        self.out.write_all(&sum.to_le_bytes())
+    }
+
     fn u32(&mut self, number: u32) {
-        self.0.extend_from_slice(&number.to_le_bytes());
+        self.put(&number.to_le_bytes());
     }
 
     fn i64(&mut self, number: i64) {
-        self.0.extend_from_slice(&number.to_le_bytes());
+        self.put(&number.to_le_bytes());
     }
 
     /// A number in as few groups of seven bits as it needs, the lowest first; its sign is the
@@ -134,10 +207,10 @@ impl Writer {
     fn short(&mut self, number: i128) {
         let mut rest = ((number << 1) ^ (number >> 127)) as u128;
         while rest >= 0x80 {
-            self.0.push(rest as u8 | 0x80);
+            self.held.push(rest as u8 | 0x80);
             rest >>= 7;
         }
-        self.0.push(rest as u8);
+        self.put(&[rest as u8]);
     }
 
     fn option(&mut self, number: Option<i64>) {
@@ -147,10 +220,10 @@ impl Writer {
 
     fn text(&mut self, text: &[u8]) {
         self.i64(text.len() as i64);
-        self.0.extend_from_slice(text);
+        self.put(text);
     }
 
-    fn list<T>(&mut self, list: &[T], mut each: impl FnMut(&mut Writer, &T)) {
+    fn list<T>(&mut self, list: &[T], mut each: impl FnMut(&mut Self, &T)) {
         self.i64(list.len() as i64);
         list.iter().for_each(|item| each(self, item));
     }
@@ -345,9 +418,10 @@ mod tests {
             most - least,
             least - most,
         ] {
-            let mut out = Writer(Vec::new());
+            let mut nowhere = io::sink();
+            let mut out = Writer::new(&mut nowhere);
             out.short(number);
-            let mut from = Reader(&out.0);
+            let mut from = Reader(&out.held);
             assert_eq!(from.short(), Some(number));
             assert!(from.0.is_empty());
         }

@@ -1,6 +1,6 @@
 //! What a walk learns as it goes: it tells the tracks, and keeps the rest.
 
-use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId, Sink, Waker};
+use kernel_state::{Change, CpuWhat, Kernel, ProcId, Sink, Waker};
 use trace::{EventView, LossCause, Lost, Trace};
 
 use crate::gather::{Teller, Told};
@@ -75,6 +75,7 @@ impl Collect {
     }
 
     /// An event at this instant.
+    #[inline]
     pub fn count(&mut self, now_ns: i64) {
         let index = &mut self.index;
         if index.events == 0 {
@@ -111,10 +112,15 @@ impl Collect {
 
     /// The model is told of the losses that have begun by now. One that begins behind the last
     /// event takes nothing away from what lies before that.
+    #[inline]
     pub fn lose(&mut self, kernel: &mut Kernel, now_ns: i64) {
-        if self.held.is_empty() {
-            return;
+        if !self.held.is_empty() {
+            self.lose_begun(kernel, now_ns);
         }
+    }
+
+    #[cold]
+    fn lose_begun(&mut self, kernel: &mut Kernel, now_ns: i64) {
         let (begun, held): (Vec<Loss>, Vec<Loss>) = std::mem::take(&mut self.held)
             .into_iter()
             .partition(|loss| loss.begin_ns <= now_ns);
@@ -122,12 +128,6 @@ impl Collect {
         for loss in begun {
             self.users.lose(loss.begin_ns);
             kernel.lost(loss.cpu, loss.begin_ns, loss.end_ns, self);
-        }
-    }
-
-    fn stayed(&mut self, cpu: u32, what: CpuWhat, holder: Holder, segment: Segment) {
-        for told in stretches(cpu, what, holder, segment).into_iter().flatten() {
-            self.teller.tell(told);
         }
     }
 
@@ -223,8 +223,7 @@ fn rest(mut index: Index, calls: u32, kernel: &Kernel) -> (Index, Vec<Told>) {
 fn open(kernel: &Kernel, end_ns: i64) -> Vec<Told> {
     let mut open = Vec::new();
     kernel.open_stretches(end_ns, |cpu, what, holder, from_ns, until_ns| {
-        let told = stretches(cpu, what, holder, unknown(from_ns, until_ns));
-        open.extend(told.into_iter().flatten());
+        open.push(Told::Stayed(cpu, what, holder, unknown(from_ns, until_ns)));
     });
     for (id, process) in kernel.processes() {
         let waits = process.runnable_since_ns.map(|ns| (ns, false));
@@ -243,29 +242,6 @@ fn open(kernel: &Kernel, end_ns: i64) -> Vec<Told> {
         open.push(Told::Thread(id, Segment { state, ..segment }));
     }
     open
-}
-
-/// What a stretch of a CPU says of its track, and of that of the thread that had the CPU.
-fn stretches(cpu: u32, what: CpuWhat, holder: Holder, segment: Segment) -> [Option<Told>; 2] {
-    let kind = match what {
-        CpuWhat::Unknown => return [None; 2],
-        CpuWhat::Idle => Kind::Idle,
-        CpuWhat::Task => Kind::Run,
-        CpuWhat::Call => Kind::Call,
-        CpuWhat::Irq => Kind::Irq,
-        CpuWhat::Softirq => Kind::Softirq,
-    };
-    let inferred = segment.state != State::UNKNOWN;
-    let task = holder.task();
-    let of = |detail: Option<u32>| Segment {
-        state: State::new(kind, detail).inferred_if(inferred),
-        ..segment
-    };
-    let of_cpu = Told::Cpu(cpu, of(task.map(|task| task.0)));
-    [
-        Some(of_cpu),
-        task.map(|task| Told::Thread(task, of(Some(cpu)))),
-    ]
 }
 
 fn unknown(begin_ns: i64, end_ns: i64) -> Segment {
@@ -313,7 +289,9 @@ impl Sink for Collect {
             } => {
                 let mut segment = unknown(from_ns, until_ns);
                 segment.state = segment.state.inferred_if(inferred);
-                self.stayed(cpu, what, holder, segment);
+                if what != CpuWhat::Unknown {
+                    self.teller.tell(Told::Stayed(cpu, what, holder, segment));
+                }
             }
             Change::Woken {
                 process,

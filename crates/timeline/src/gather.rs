@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use kernel_state::ProcId;
+use kernel_state::{CpuWhat, Holder, ProcId};
 
 use crate::index::Index;
 use crate::latency::{Activation, Family};
@@ -18,8 +18,8 @@ const BATCHES: usize = 16;
 /// What the walk says of tracks and of what was timed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told {
-    /// A stretch of a CPU.
-    Cpu(u32, Segment),
+    /// What a CPU did in a stretch, and for whom; its state says whether that was inferred.
+    Stayed(u32, CpuWhat, Holder, Segment),
     /// A stretch of a thread.
     Thread(ProcId, Segment),
     /// Who had the CPU for which a thread waited from then on.
@@ -107,7 +107,7 @@ impl Gathered {
     fn take(&mut self, told: Told) {
         let index = &mut self.index;
         match told {
-            Told::Cpu(cpu, segment) => track(&mut index.cpus, cpu).push(segment),
+            Told::Stayed(cpu, what, holder, segment) => stayed(index, cpu, (what, holder), segment),
             Told::Thread(task, segment) => track(&mut index.threads, task.0).push(segment),
             Told::Waited(task, since_ns, behind) => {
                 let waits = track(&mut index.threads, task.0).from(since_ns);
@@ -140,6 +140,28 @@ impl Gathered {
             timed(&mut index, family).sort_by_key(|one| one.end_ns);
         }
         index
+    }
+}
+
+/// What a stretch of a CPU says of its track, and of that of the thread that had the CPU.
+fn stayed(index: &mut Index, cpu: u32, (what, holder): (CpuWhat, Holder), segment: Segment) {
+    let kind = match what {
+        CpuWhat::Unknown => return,
+        CpuWhat::Idle => Kind::Idle,
+        CpuWhat::Task => Kind::Run,
+        CpuWhat::Call => Kind::Call,
+        CpuWhat::Irq => Kind::Irq,
+        CpuWhat::Softirq => Kind::Softirq,
+    };
+    let inferred = segment.state != State::UNKNOWN;
+    let of = |detail: Option<u32>| Segment {
+        state: State::new(kind, detail).inferred_if(inferred),
+        ..segment
+    };
+    let task = holder.task();
+    track(&mut index.cpus, cpu).push(of(task.map(|task| task.0)));
+    if let Some(task) = task {
+        track(&mut index.threads, task.0).push(of(Some(cpu)));
     }
 }
 

@@ -338,3 +338,74 @@ fn most(times: &[Leader]) -> Leader {
     let most = times.iter().max_by_key(|(_, ns)| *ns);
     most.copied().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stretches of a microsecond, of which every third is the task's of its part of the track.
+    fn track(count: i64) -> Track {
+        let mut track = Track::default();
+        for place in 0..count {
+            let state = match place % 3 {
+                0 => State::new(Kind::Run, Some((place * 4 / count) as u32)),
+                1 => State::new(Kind::Run, Some(100 + place as u32 % 7)),
+                _ => State::new(Kind::Idle, None),
+            };
+            let begin_ns = place * 1_000 + if place % 3 == 1 { 900 } else { 0 };
+            track.push(Segment {
+                begin_ns,
+                end_ns: (place + 1) * 1_000 + if place % 3 == 0 { 900 } else { 0 },
+                state,
+            });
+        }
+        track.finish();
+        track
+    }
+
+    #[test]
+    fn an_edge_is_where_a_look_at_all_finds_it_from_wherever_it_is_looked_for() {
+        for count in [0, 1, 63, 64, 65, 1_000, 20_000] {
+            let track = track(count);
+            for from_us in [-5, 0, 1, count / 2, count] {
+                let from = track.edge(from_us * 1_000 + 7, Edge::FIRST);
+                for us in [from_us, from_us + 1, from_us + 64, from_us + 700, count * 2] {
+                    let at_ns = us * 1_000 + 7;
+                    let edge = track.edge(at_ns.max(from.at_ns), from);
+                    assert_eq!(
+                        edge.begun,
+                        track.begun(edge.at_ns),
+                        "{count} {from_us} {us}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_long_range_whoever_has_most_leads_at_every_level() {
+        let count = 600_000;
+        let track = track(count);
+        // A part has as many stretches as two or more leaders of the level that is asked.
+        for parts in [4, 8, 40, 400] {
+            let of_part = |part: i64| count * 1_000 / parts * part;
+            for part in 0..parts {
+                let begin = track.edge(of_part(part), Edge::FIRST);
+                let end = track.edge(of_part(part + 1), begin);
+                let leader = track.leader_between(begin, end, Kind::Run);
+                let expect = (part * 4 / parts) as u32;
+                assert_eq!(
+                    leader,
+                    State::new(Kind::Run, Some(expect)),
+                    "{part} of {parts}"
+                );
+            }
+        }
+        let (begin, end) = (
+            track.edge(0, Edge::FIRST),
+            track.edge(count * 1_000, Edge::FIRST),
+        );
+        let call = track.leader_between(begin, end, Kind::Call);
+        assert_eq!(call, State::new(Kind::Call, None), "nobody was in a call");
+    }
+}
