@@ -7,7 +7,7 @@ import { label } from "./draw";
 import { stretchAt } from "./hover";
 import type { Pen } from "./pen";
 import { state } from "./state";
-import { count, counted, duration, instant, named, percent } from "./text";
+import { count, counted, duration, instant, named, percent, problem } from "./text";
 import { type Numbers, KINDS, type Stretch, type Tile, type TileTrack, detailOf, kindOf } from "./tile";
 
 /** Which of them an id is of; none of a CPU's or a thread's. */
@@ -49,7 +49,12 @@ export async function load(limit: number) {
   for (const row of user) if (row.user) users.set(row.id, row.user);
   const unknown = state.counters.filter((name) => !told.has(name));
   // One by one: its name may be anything.
-  for (const name of unknown) for (const one of (await api.counters(name)).counters) told.set(name, one);
+  for (const name of unknown) {
+    try { for (const one of (await api.counters(name)).counters) told.set(name, one); } catch (error) {
+      // The tracks of all others are there all the same.
+      told.set(name, { name, count: 0, least: null, most: null, cut: false, error: problem(error) });
+    }
+  }
   return { frequency: new Set(frequency.map((row) => row.id)), idle: new Set(idle.map((row) => row.id)), user };
 }
 

@@ -128,6 +128,11 @@ async function follow(ranged: boolean) {
       names.forget();
       // While it grows, the whole is shown for who has not gone elsewhere.
       if (!ranged && (!before || (state.begin <= 0 && state.end >= before.length_ns))) [state.begin, state.end] = [0, Math.max(info.length_ns, 1000)];
+      // A link of another trace may lead to where this one has nothing.
+      if (ranged && info.progress.done && (state.begin >= Math.max(info.length_ns, 1) || state.end <= 0)) {
+        [state.begin, state.end] = [0, Math.max(info.length_ns, 1000)];
+        say("the link's range lies outside of this trace: all of it is shown");
+      }
       await timeline.loadTracks();
       changed("info");
       if (before === null) { if (state.selected) void ledger.select(state.selected.task, state.selected.end, null); open(state.tab); }

@@ -22,7 +22,7 @@ const ARROWS = 60;
 
 const section = document.getElementById("timeline")!;
 export const chart = new Chart(draw, section.querySelector("canvas")!, () => load());
-let tile: Tile | null = null, marks: api.Marks | null = null, marked = "";
+let tile: Tile | null = null, marks: api.Marks | null = null, marked = "", refused = false;
 let scroll = 0, asked: AbortController | null = null, waiting = 0;
 
 export const width = () => Math.max(chart.width - GUTTER - SCROLLBAR, 10);
@@ -97,11 +97,12 @@ async function loadNames() {
 
 async function loadMarks(range: { begin: number; end: number; columns: number }, signal: AbortSignal) {
   marked = state.filter;
+  refused = false;
   if (!marked) { marks = null; return; }
   try { marks = await api.marks({ ...range, filter: marked }, signal); } catch (error) {
     if (stopped(error)) throw error;
     // The table of events says what is wrong with the filter.
-    marks = null;
+    [marks, refused] = [null, true];
   }
 }
 
@@ -240,7 +241,7 @@ function strip(pen: Pen, top: number, name: string) {
 }
 
 function drawMarks(pen: Pen, top: number) {
-  strip(pen, top, marks ? `filter: ${counted(marks.total, "event")}` : "filter: …");
+  strip(pen, top, marks ? `filter: ${counted(marks.total, "event")}` : refused ? "filter: see Events" : "filter: …");
   if (marks && tile) {
     const each = (tile.end - tile.begin) / marks.counts.length, most = marks.counts.reduce((a, b) => Math.max(a, b), 1);
     pen.fillStyle = css("--accent");

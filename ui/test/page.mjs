@@ -228,6 +228,12 @@ try {
   assert.equal(await other.inputValue("#search"), "victim");
   assert.match(await other.textContent("#marks"), /here it was late/);
 
+  // A link of another trace leads to all of this one.
+  const astray = await open(`${url}#range=9000000000000,9100000000000&pins=c999,t77777,u12&thread=88888&with=fi&columns=foo&tab=nosuch`);
+  await settled(astray);
+  assert.match(await range(astray), /^0,/);
+  assert.match(await astray.textContent("#said"), /outside of this trace/);
+  await astray.close();
   assert.equal(await page.locator("img, iframe, object").count(), 0, "names of threads are text");
   // A wrong token is refused by questions that the page asks itself.
   const status = await page.evaluate(async () => (await fetch("api/v1/info?token=0", {})).status);

@@ -24,9 +24,15 @@ impl View {
     /// What the `counters` of a question are; none for one that is not there.
     pub(crate) fn counted(&self, words: &Words, tracks: &[TrackId]) -> Vec<Option<Arc<Counted>>> {
         let is_asked = |place: usize| tracks.contains(&TrackId::Counter(place as u32));
+        // What is read now of a trace that has changed would be of another one.
+        let mut is_stale = None;
+        let mut counter = |name: &str| match *is_stale.get_or_insert_with(|| self.is_stale()) {
+            true => self.counters.known(name),
+            false => self.counter(name).ok(),
+        };
         let names = names(words).enumerate();
         names
-            .map(|(place, name)| self.counter(name).ok().filter(|_| is_asked(place)))
+            .map(|(place, name)| is_asked(place).then(|| counter(name)).flatten())
             .collect()
     }
 

@@ -56,18 +56,20 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
+    /// The answer to `question`, where somebody asked for it lately.
+    pub fn known(&self, question: &str) -> Option<Arc<T>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.iter().find(|(asked, _)| asked == question);
+        found.map(|(_, answer)| Arc::clone(answer))
+    }
+
     /// The answer to `question`, made when nobody asked for it lately.
     pub fn get(&self, question: &str, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = |kept: &VecDeque<(String, Arc<T>)>| {
-            let found = kept.iter().find(|(asked, _)| asked == question);
-            found.map(|(_, answer)| Arc::clone(answer))
-        };
-        if let Some(answer) = known(&lock()) {
+        if let Some(answer) = self.known(question) {
             return Ok(answer);
         }
         let answer = Arc::new(make()?);
-        let mut kept = lock();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_front((question.to_owned(), Arc::clone(&answer)));
         kept.truncate(KEPT);
         Ok(answer)

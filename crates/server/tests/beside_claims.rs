@@ -184,3 +184,30 @@ fn a_column_has_the_field_of_each_event_that_has_it() {
         cell.len()
     );
 }
+
+#[test]
+fn of_a_trace_that_has_changed_no_counter_is_read_anew_and_a_known_one_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.txt");
+    let line = |us: u32| {
+        format!("  a-7 [000] d..2. 1.{us:06}: sched_waking: comm=b pid=8 prio=120 target_cpu=000\n")
+    };
+    let lines = |from: u32| (from..from + 50).map(line).collect::<String>();
+    std::fs::write(&path, format!("# tracer: nop\n#\n{}", lines(100))).expect("room");
+    let view = View::open(&[path.clone()], server::ViewOptions::default()).expect("a trace");
+    view.build(&std::sync::atomic::AtomicBool::new(false));
+    let query = "tracks=n0,n1&columns=9&counters=sched_waking.prio,sched_waking.tid";
+    let known = view.answer("/api/v1/counters", "counters=sched_waking.prio");
+    assert_eq!(known.status, 200);
+    std::fs::write(&path, format!("# tracer: nop\n#\n{}", lines(500))).expect("room");
+    let tile = view.answer("/api/v1/tile", query).body;
+    assert_eq!((tile[37], tile[40]), (3, 9), "the one that is known");
+    let second = 48 + 9 * 32;
+    assert_eq!(
+        (tile[second + 5], tile[second + 8]),
+        (0, 0),
+        "the one that is not"
+    );
+    let refused = view.answer("/api/v1/counters", "counters=sched_waking.tid");
+    assert_eq!(refused.status, 409);
+}

@@ -210,7 +210,7 @@ impl Writer<'_> {
             self.held.push(rest as u8 | 0x80);
             rest >>= 7;
         }
-        self.put(&[rest as u8]);
+        self.held.push(rest as u8);
     }
 
     fn option(&mut self, number: Option<i64>) {
@@ -225,7 +225,12 @@ impl Writer<'_> {
 
     fn list<T>(&mut self, list: &[T], mut each: impl FnMut(&mut Self, &T)) {
         self.i64(list.len() as i64);
-        list.iter().for_each(|item| each(self, item));
+        for item in list {
+            each(self, item);
+            if self.held.len() >= HELD_BYTES {
+                self.pass_on();
+            }
+        }
     }
 
     fn track(&mut self, track: &Track) {
