@@ -1,6 +1,6 @@
 //! What a walk learns as it goes: it tells the tracks, and keeps the rest.
 
-use kernel_state::{Change, CpuWhat, Kernel, ProcId, Sink, Waker};
+use kernel_state::{Change, Kernel, ProcId, Sink, Waker};
 use trace::{EventView, LossCause, Lost, Trace};
 
 use crate::gather::{Teller, Told};
@@ -289,9 +289,7 @@ impl Sink for Collect {
             } => {
                 let mut segment = unknown(from_ns, until_ns);
                 segment.state = segment.state.inferred_if(inferred);
-                if what != CpuWhat::Unknown {
-                    self.teller.tell(Told::Stayed(cpu, what, holder, segment));
-                }
+                self.teller.tell(Told::Stayed(cpu, what, holder, segment));
             }
             Change::Woken {
                 process,
