@@ -194,7 +194,8 @@ fn of_a_trace_that_has_changed_no_counter_is_read_anew_and_a_known_one_stays() {
     };
     let lines = |from: u32| (from..from + 50).map(line).collect::<String>();
     std::fs::write(&path, format!("# tracer: nop\n#\n{}", lines(100))).expect("room");
-    let view = View::open(&[path.clone()], server::ViewOptions::default()).expect("a trace");
+    let view =
+        View::open(std::slice::from_ref(&path), server::ViewOptions::default()).expect("a trace");
     view.build(&std::sync::atomic::AtomicBool::new(false));
     let query = "tracks=n0,n1&columns=9&counters=sched_waking.prio,sched_waking.tid";
     let known = view.answer("/api/v1/counters", "counters=sched_waking.prio");
