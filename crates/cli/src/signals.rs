@@ -168,6 +168,15 @@ pub fn request() -> Request {
     REQUESTS.request()
 }
 
+/// Whether what was gathered is to be thrown away; then this says so.
+pub fn discarded() -> bool {
+    let discarded = request() == Request::Discard;
+    if discarded {
+        eprintln!("discarded");
+    }
+    discarded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

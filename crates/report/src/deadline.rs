@@ -133,13 +133,7 @@ mod tests {
         let check = |readings: &[Reading], over_us: Option<i64>, expect: bool| {
             let found = Deadlines {
                 readings,
-                measured: Measured {
-                    elapsed: Duration::from_ms(10),
-                    complete: true,
-                    over: over_us.map(Duration::from_us),
-                    kernel: ("6.18", "none"),
-                    warnings: &[],
-                },
+                measured: Measured::sample(over_us),
             };
             assert_eq!(found.exceeded(), expect, "{readings:?} {over_us:?}");
             assert_eq!(deadline_json(&found)["exceeded"], expect);

@@ -19,6 +19,18 @@ pub struct Measured<'a> {
 }
 
 impl Measured<'_> {
+    /// What tests rest on.
+    #[cfg(test)]
+    pub(crate) fn sample(over_us: Option<i64>) -> Measured<'static> {
+        Measured {
+            elapsed: Duration::from_ms(10),
+            complete: true,
+            over: over_us.map(Duration::from_us),
+            kernel: ("6.18", "none"),
+            warnings: &[],
+        }
+    }
+
     /// Whether more was found than is allowed.
     pub(crate) fn is_over(&self, longest: Option<Duration>) -> bool {
         self.over.is_some_and(|over| longest > Some(over))

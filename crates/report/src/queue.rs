@@ -109,13 +109,7 @@ mod tests {
             let found = Queue {
                 reading: &reading,
                 cpus: (Cpu(0), Cpu(1)),
-                measured: Measured {
-                    elapsed: Duration::from_ms(10),
-                    complete: true,
-                    over: over_us.map(Duration::from_us),
-                    kernel: ("6.18", "none"),
-                    warnings: &[],
-                },
+                measured: Measured::sample(over_us),
             };
             assert_eq!(found.exceeded(), expect, "{lost} {over_us:?}");
             assert_eq!(queue_json(&found)["exceeded"], expect);

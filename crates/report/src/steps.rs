@@ -99,13 +99,7 @@ mod tests {
             };
             let found = Steps {
                 readings: &[reading],
-                measured: Measured {
-                    elapsed: Duration::from_ms(10),
-                    complete: true,
-                    over: over_us.map(Duration::from_us),
-                    kernel: ("6.18", "none"),
-                    warnings: &[],
-                },
+                measured: Measured::sample(over_us),
             };
             assert_eq!(found.exceeded(), expect, "{wrong:?} {over_us:?}");
             assert_eq!(steps_json(&found)["exceeded"], expect);

@@ -39,4 +39,4 @@ const EXAMPLES: &str = "\
 Examples:
   sudo rtscope measure deadline --for 60s
   sudo rtscope measure deadline --task 2ms:5ms:10ms --task 100us:500us:1ms
-Exit codes: 2 a deadline was missed or a release skipped.";
+Exit codes: 2 a deadline was missed or a release skipped, 3 interrupted.";

@@ -173,14 +173,9 @@ pub struct Hw {
     /// Report gaps that are longer
     #[arg(long, value_name = "DUR", default_value = "10us")]
     pub over: String,
-    /// End after this
-    #[arg(
-        long = "for",
-        alias = "duration",
-        value_name = "DUR",
-        default_value = "10s"
-    )]
-    pub run_for: String,
+    /// For how long.
+    #[command(flatten)]
+    pub length: Length,
     /// From one begin of looking to the next
     #[arg(long, value_name = "DUR", default_value = "1s")]
     pub window: String,
@@ -202,6 +197,19 @@ pub struct Hw {
     /// JSON, schema rtscope.gaps version 1
     #[arg(long)]
     pub json: bool,
+}
+
+/// For how long a test goes on that ends by itself.
+#[derive(Clone, Debug, Args)]
+pub struct Length {
+    /// End after this
+    #[arg(
+        long = "for",
+        alias = "duration",
+        value_name = "DUR",
+        default_value = "10s"
+    )]
+    pub run_for: String,
 }
 
 /// Scheduling policies, as typed.

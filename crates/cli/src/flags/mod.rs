@@ -48,7 +48,7 @@ pub use judge::{Check, Diff};
 pub use late::Actions;
 pub use load_part::{LoadPart, LoadRole};
 pub use looping::{Loop, LoopEvent, Tracer};
-pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
+pub use measure::{ClockName, Cyclic, Hw, Length, Measure, MeasureWhat, PolicyName, Power};
 pub use monitor::{
     Monitor, MonitorExport, MonitorFormat, MonitorPart, MonitorPush, MonitorReport, MonitorWhat,
     ScopeName,

@@ -23,14 +23,9 @@ pub struct Queuelat {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     pub burst: u32,
-    /// End after this
-    #[arg(
-        long = "for",
-        alias = "duration",
-        value_name = "DUR",
-        default_value = "10s"
-    )]
-    pub run_for: String,
+    /// For how long.
+    #[command(flatten)]
+    pub length: super::Length,
     /// Exit with 2 when a packet waits longer, too
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,

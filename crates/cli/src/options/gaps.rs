@@ -59,7 +59,7 @@ impl GapOptions {
                 width: positive_duration("--width", &typed.width)?,
                 gaps_max: GAPS_MAX,
             },
-            run_for: positive_duration("--for", &typed.run_for)?,
+            run_for: positive_duration("--for", &typed.length.run_for)?,
             events: (!typed.no_events).then(|| typed.output.clone()),
             limits: Limits {
                 budget: optional("--budget", &typed.budget)?,

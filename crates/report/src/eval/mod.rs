@@ -85,6 +85,11 @@ pub struct Evaluation<'a> {
     pub complete: bool,
 }
 
+/// Whether an object is an evaluation of the version that is read here.
+pub fn is_eval(value: &Value) -> bool {
+    value["schema"] == SCHEMA && value["version"] == SCHEMA_VERSION
+}
+
 /// The evaluation as JSON, schema rtscope.eval version 2.
 pub fn eval_json(evaluation: &Evaluation) -> Value {
     let cost = cost(evaluation);

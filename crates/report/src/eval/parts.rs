@@ -2,14 +2,12 @@
 //! samples were over the limit.
 
 use event::Duration;
-use measure::journal::{Excursion, LoadState};
+use measure::journal::{self, Excursion, LoadState};
 use serde_json::{Value, json};
 
 use super::units::us;
 use crate::reports::Calendar;
 
-/// So many samples over the limit are listed; the others are counted.
-pub const EXCURSIONS_MAX: usize = 1_000;
 /// On the page, so many.
 const SHOWN: usize = 20;
 
@@ -60,6 +58,11 @@ pub struct RunPart {
     pub excursions_left_out: u64,
 }
 
+impl RunPart {
+    /// So many samples over the limit are listed; the others are counted.
+    pub const EXCURSIONS_MAX: usize = 1_000;
+}
+
 /// All runs of an evaluation, in their order, and the gaps between them.
 #[derive(Clone, Debug, Default)]
 pub struct Parts<'a> {
@@ -72,29 +75,32 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// For how long nobody measured between two runs.
-    fn gaps(&self) -> impl Iterator<Item = (&RunPart, &RunPart, Duration)> {
+    /// For how long nobody measured between two runs; none where the clock was set back meanwhile.
+    fn gaps(&self) -> impl Iterator<Item = (&RunPart, &RunPart, Option<Duration>)> {
         self.runs.windows(2).filter_map(|pair| {
             let [before, after] = pair else { return None };
-            // A clock that was set back meanwhile makes no gap shorter than none.
-            let gap_ns = (after.wall_ns.0 - before.wall_ns.1).max(0);
-            Some((before, after, Duration::from_ns(gap_ns)))
+            let gap = Duration::from_ns(after.wall_ns.0 - before.wall_ns.1);
+            let gap = (gap >= Duration::ZERO).then_some(gap);
+            Some((before, after, gap))
         })
     }
 
-    fn gap(&self) -> Duration {
-        Duration::from_ns(self.gaps().map(|(_, _, gap)| gap.as_ns()).sum())
+    /// All of them, when all are known.
+    fn gap(&self) -> Option<Duration> {
+        let each: Option<Vec<i64>> = self
+            .gaps()
+            .map(|(_, _, gap)| gap.map(Duration::as_ns))
+            .collect();
+        Some(Duration::from_ns(each?.into_iter().sum()))
     }
 
     /// Whether the runs are one: no more than was allowed lies between them, and all had their
-    /// loads.
+    /// loads. Those of the last one are judged by their proofs.
     pub(super) fn are_one(&self) -> bool {
         let ran = |part: &RunPart| part.loads.iter().all(|load| load.state == "ran");
-        let (_, earlier) = self
-            .runs
-            .split_last()
-            .map_or((None, self.runs), |(last, rest)| (Some(last), rest));
-        self.gap() <= self.gap_allowed && earlier.iter().all(ran)
+        let earlier = &self.runs[..self.runs.len().saturating_sub(1)];
+        let is_allowed = |gap| gap <= self.gap_allowed;
+        self.gap().is_some_and(is_allowed) && earlier.iter().all(ran)
     }
 
     /// The keys of an evaluation's object.
@@ -104,7 +110,7 @@ impl Parts<'_> {
             json!({
                 "from_wall_ns": before.wall_ns.1,
                 "until_wall_ns": after.wall_ns.0,
-                "duration_ns": gap.as_ns(),
+                "duration_ns": gap.map(Duration::as_ns),
                 "why": before.ended.name(),
             })
         });
@@ -127,9 +133,9 @@ impl Parts<'_> {
             all.extend(part.excursions.iter().map(|one| (number, one)));
         }
         all.sort_by_key(|(_, one)| (std::cmp::Reverse(one.latency_ns), one.at_wall_ns));
-        let cut = all.len().saturating_sub(EXCURSIONS_MAX) as u64;
+        let cut = all.len().saturating_sub(RunPart::EXCURSIONS_MAX) as u64;
         let left_out: u64 = self.runs.iter().map(|part| part.excursions_left_out).sum();
-        all.truncate(EXCURSIONS_MAX);
+        all.truncate(RunPart::EXCURSIONS_MAX);
         let listed = all.iter().map(|(part, one)| {
             json!({
                 "part": part,
@@ -199,9 +205,12 @@ pub(super) fn sentences(evaluation: &Value) -> Vec<String> {
             Some("interrupted") => "it was interrupted",
             _ => "it was killed",
         };
+        let length = match gap["duration_ns"].as_i64() {
+            Some(ns) => format!("{}", Duration::from_ns(ns)),
+            None => "nobody knows how long, as the clock was set back".to_owned(),
+        };
         format!(
-            "not measured: {from} to {until} UTC, {}: {why}; nobody knows what happened then",
-            duration(&gap["duration_ns"])
+            "not measured: {from} to {until} UTC, {length}: {why}; nobody knows what happened then"
         )
     };
     let parts = parts.iter().enumerate().map(part);
@@ -213,27 +222,27 @@ pub(super) fn sentences(evaluation: &Value) -> Vec<String> {
 /// Why the parts are not one, a line each.
 pub(super) fn complaints(evaluation: &Value) -> Vec<String> {
     let mut lines = Vec::new();
-    let gaps = list(evaluation, "gaps")
-        .iter()
-        .map(|gap| duration(&gap["duration_ns"]).as_ns());
-    let gap = Duration::from_ns(gaps.sum());
+    let gaps = list(evaluation, "gaps").iter();
+    let gaps: Option<Vec<i64>> = gaps.map(|gap| gap["duration_ns"].as_i64()).collect();
+    let gap = gaps.map(|gaps| Duration::from_ns(gaps.into_iter().sum()));
     let allowed = duration(&evaluation["gap_allowed_ns"]);
-    if gap > allowed {
-        lines.push(format!(
+    match gap {
+        None => lines.push(
+            "the clock was set back between two parts: nobody knows for how long nobody measured"
+                .to_owned(),
+        ),
+        Some(gap) if gap > allowed => lines.push(format!(
             "nobody measured for {gap} in between, and {allowed} was allowed: --allow-gap"
-        ));
+        )),
+        Some(_) => {}
     }
     let parts = list(evaluation, "parts");
     let earlier = &parts[..parts.len().saturating_sub(1)];
     for (number, part) in (1..).zip(earlier) {
-        for load in list(part, "loads")
+        let complaints = list(part, "loads")
             .iter()
-            .filter(|load| load["state"] != "ran")
-        {
-            let word = |key: &str| load[key].as_str().unwrap_or_default();
-            let (name, why) = (word("name"), word("why"));
-            lines.push(format!("part {number}: the load {name} did not run: {why}"));
-        }
+            .filter_map(super::loads::complaint);
+        lines.extend(complaints.map(|complaint| format!("part {number}: {complaint}")));
     }
     lines
 }
@@ -252,7 +261,7 @@ pub(super) fn moments(evaluation: &Value) -> Vec<String> {
     let hidden = listed.len().saturating_sub(SHOWN) as u64;
     let more = hidden + excursions["left_out"].as_u64().unwrap_or(0);
     if more > 0 {
-        lines.push(format!("and {more} more, in intervals.ndjson"));
+        lines.push(format!("and {more} more, in {}", journal::FILE));
     }
     lines
 }
@@ -341,8 +350,9 @@ mod tests {
             30,
             false,
         );
-        // The clock was set back: no gap is known, and none is below zero.
-        check(&[run(70, 90, Ended::Killed, "ran"), last.clone()], 0, true);
+        // The clock was set back: nobody knows how long the gap is, whatever is allowed.
+        let set_back = [run(70, 90, Ended::Killed, "ran"), last.clone()];
+        check(&set_back, 1_000, false);
         check(&[], 0, true);
     }
 

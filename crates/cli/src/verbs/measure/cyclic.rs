@@ -16,7 +16,7 @@ use crate::flags;
 use crate::live::{Live, stdout_columns};
 use crate::options::{CyclicOptions, CyclicOutput};
 use crate::paint::Paint;
-use crate::signals::{self, Request};
+use crate::signals;
 use crate::verbs::watch::hit_value;
 
 /// Runs the verb.
@@ -69,8 +69,7 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
         }
     };
     live.clear();
-    if signals::request() == Request::Discard {
-        eprintln!("discarded");
+    if signals::discarded() {
         return Ok(Outcome::Fine);
     }
     let found = session.finish();

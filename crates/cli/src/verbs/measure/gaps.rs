@@ -45,8 +45,7 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
         let lost_cpu = gaps.readings.iter().any(|reading| reading.lost_cpu);
         (text, lost_cpu, gaps.held())
     })?;
-    if signals::request() == Request::Discard {
-        eprintln!("discarded");
+    if signals::discarded() {
         return Ok(Outcome::Fine);
     }
     print(&text)?;

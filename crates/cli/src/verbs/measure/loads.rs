@@ -48,7 +48,8 @@ impl Loads {
         Ok(loads)
     }
 
-    /// Looks at them when it is time. Gives why one ended, once.
+    /// Looks at them when it is time. Gives what to say of one that ended,
+    /// once.
     pub(super) fn look(&mut self) -> Option<String> {
         let now = Duration::from_ns(self.begin.elapsed().as_nanos() as i64);
         if now < self.next {
@@ -66,7 +67,10 @@ impl Loads {
         };
         // All of them: each looks for itself.
         let ended: Vec<String> = self.running.iter_mut().filter_map(look).collect();
-        (!ended.is_empty()).then(|| ended.join("; "))
+        (!ended.is_empty()).then(|| {
+            let why = ended.join("; ");
+            format!("{why}; nothing is proved from here on, Ctrl-C ends it")
+        })
     }
 
     /// What each was until now.

@@ -37,8 +37,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
         };
         looping::run(&plan, &stop)
     })?;
-    if signals::request() == Request::Discard {
-        eprintln!("discarded");
+    if signals::discarded() {
         return Ok(Outcome::Fine);
     }
     let warnings: Vec<String> = found.lost_cpu.then(|| lost_cpu(cpu)).into_iter().collect();

@@ -60,8 +60,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
             rates.push(search(typed, Some(events))?);
         }
     }
-    if signals::request() == Request::Discard {
-        eprintln!("discarded");
+    if signals::discarded() {
         return Ok(Outcome::Fine);
     }
     let name = typed.tracer.name();

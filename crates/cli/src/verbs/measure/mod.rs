@@ -15,6 +15,7 @@ mod phases;
 mod preempting;
 mod queuelat;
 mod session;
+mod small;
 mod ssdd;
 mod workload;
 mod worst;

@@ -32,8 +32,7 @@ pub(super) fn run(typed: &flags::Preempt) -> Result<Outcome> {
     own_ipc();
     let begin = Instant::now();
     let findings = experiments(&options, machine, &stop)?;
-    if signals::request() == Request::Discard {
-        eprintln!("discarded");
+    if signals::discarded() {
         return Ok(Outcome::Fine);
     }
     let lost_cpus = findings.lost_cpus();

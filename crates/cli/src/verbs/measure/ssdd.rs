@@ -1,24 +1,21 @@
 //! `rtscope measure ssdd`: does each single step of a traced process come back?
 
-use std::time::Instant;
-
 use capture::capabilities;
 use event::{Duration, Error, ErrorKind, Result};
 use measure::steps::{Plan, Reading, Run};
-use report::{Measured, Steps, steps_json, steps_text};
+use report::{Steps, steps_json, steps_text};
 
-use super::cyclic::{kernel, warnings};
-use crate::exit::{Outcome, print};
+use super::cyclic::warnings;
+use super::small;
+use crate::exit::Outcome;
 use crate::flags;
 use crate::live::Live;
 use crate::options::positive_duration;
-use crate::signals::{self, Request};
+use crate::signals;
 
 /// The histograms: a microsecond each, up to ten milliseconds.
 const BUCKET: Duration = Duration::from_us(1);
 const BUCKETS: usize = 10_000;
-/// How often we look whether it is over.
-const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Ssdd) -> Result<Outcome> {
@@ -34,46 +31,26 @@ pub(super) fn run(typed: &flags::Ssdd) -> Result<Outcome> {
         bucket: BUCKET,
         buckets: BUCKETS,
     })?;
-    let (begin, live) = (Instant::now(), Live::new(!typed.json));
-    let elapsed = || Duration::from_ns(begin.elapsed().as_nanos() as i64);
-    let is_late = || run_for.is_some_and(|limit| elapsed() >= limit);
-    while signals::request() == Request::GoOn && !is_late() && !run.is_over() {
-        live.line(&format!("{} steps", run.steps()));
-        let left = run_for.map_or(LOOK_INTERVAL, |limit| {
-            let left_ns = (limit.as_ns() - elapsed().as_ns()).max(0);
-            std::time::Duration::from_nanos(left_ns.cast_unsigned())
-        });
-        std::thread::sleep(left.min(LOOK_INTERVAL));
-    }
-    live.clear();
-    let complete = run.is_over() || is_late();
-    let elapsed = elapsed();
+    let live = Live::new(!typed.json);
+    let is_over = || run.is_over();
+    let line = |_| format!("{} steps", run.steps());
+    let waited = small::until_over(run_for, &live, is_over, line);
+    let complete = waited.reached_limit || run.is_over();
     let readings = run.finish();
-    if signals::request() == Request::Discard {
-        eprintln!("discarded");
+    if signals::discarded() {
         return Ok(Outcome::Fine);
     }
     has_begun(&readings)?;
-    let warnings = warnings(&capabilities);
+    let (warnings, rests_on) = (warnings(&capabilities), (waited.elapsed, complete));
     let found = Steps {
         readings: &readings,
-        measured: Measured {
-            elapsed,
-            complete,
-            over,
-            kernel: kernel(&capabilities),
-            warnings: &warnings,
-        },
+        measured: small::measured(&capabilities, &warnings, rests_on, over),
     };
-    print(&match typed.json {
+    let text = match typed.json {
         true => format!("{}\n", steps_json(&found)),
         false => steps_text(&found),
-    })?;
-    Ok(match found.exceeded() {
-        true => Outcome::Exceeded,
-        false if complete => Outcome::Fine,
-        false => Outcome::Inconclusive,
-    })
+    };
+    small::say(&text, found.exceeded(), complete)
 }
 
 /// Where no process could be stepped through at all, nothing was tried.

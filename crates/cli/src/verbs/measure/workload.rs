@@ -174,8 +174,8 @@ impl WatchObserver for Running<'_> {
     }
 
     fn status(&mut self, _status: &Status) -> Result<bool> {
-        if let Some(why) = self.loads.look() {
-            eprintln!("{why}; nothing is proved from here on, Ctrl-C ends it");
+        if let Some(complaint) = self.loads.look() {
+            eprintln!("{complaint}");
         }
         Ok(!self.is_over() && signals::request() == Request::GoOn)
     }

@@ -1,6 +1,6 @@
 //! What earlier runs of an evaluation measured, and whether this one may go on with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::Parser as _;
@@ -30,6 +30,12 @@ pub(super) fn said(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut said = Vec::new();
     let mut words = words.skip_while(|word| word != "eval").skip(1);
     while let Some(word) = words.next() {
+        if word == "--" {
+            // An application's own words.
+            said.push(word);
+            said.extend(words);
+            break;
+        }
         let aside = ASIDE.iter().find(|(flag, _)| {
             let rest = word.strip_prefix(flag);
             // -oDIR is one word.
@@ -121,9 +127,7 @@ pub(super) fn head(options: &EvalOptions, capabilities: &Capabilities) -> Head {
 /// What differs.
 pub(super) fn check(before: &Head, now: &Head) -> Result<()> {
     let names = before.same.keys().chain(now.same.keys());
-    let mut names: Vec<&String> = names.collect();
-    names.sort();
-    names.dedup();
+    let names: BTreeSet<&String> = names.collect();
     let value = |head: &Head, name: &str| head.same.get(name).cloned().unwrap_or_default();
     let differs = names.into_iter().filter_map(|name| {
         let (before, now) = (value(before, name), value(now, name));
@@ -290,6 +294,10 @@ mod tests {
             "--for 7d",
         );
         check("rtscope measure eval --over 1ms", "--over 1ms");
+        check(
+            "rtscope measure eval -o a --budget 1ms -- ./loop -o b --json",
+            "--budget 1ms -- ./loop -o b --json",
+        );
     }
 
     #[test]

@@ -75,7 +75,13 @@ pub(super) fn write(folder: &Path, evaluation: &Value) -> Result<()> {
         let before = folder.join(format!("part-{}", parts.saturating_sub(1)));
         let moved = std::fs::create_dir_all(&before).and_then(|()| {
             let mut files = [JSON, HASH, HTML, JUNIT].into_iter();
-            files.try_for_each(|name| std::fs::rename(folder.join(name), before.join(name)))
+            files.try_for_each(|name| {
+                match std::fs::rename(folder.join(name), before.join(name)) {
+                    // Somebody removed it: what was measured since is no less worth.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+                    moved => moved,
+                }
+            })
         });
         moved.map_err(|error| {
             let what = format!("cannot move the report of before to {}", before.display());

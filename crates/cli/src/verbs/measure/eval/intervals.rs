@@ -18,8 +18,6 @@ use report::{Ended, RunPart};
 
 /// Of each interval, so many samples over the limit are kept: the longest.
 const EXCURSIONS_MAX: usize = 100;
-/// And so many of a run, for its certificate.
-const LISTED_MAX: usize = 1_000;
 
 /// Samples over the limit, as they come.
 #[derive(Debug, Default)]
@@ -162,7 +160,7 @@ impl Intervals {
         };
         let (excursions, left_out) = self.excursions.take();
         self.listed.extend(excursions.iter().copied());
-        self.left_out += left_out + cut(&mut self.listed, LISTED_MAX);
+        self.left_out += left_out + cut(&mut self.listed, RunPart::EXCURSIONS_MAX);
         self.loads.clone_from(&loads);
         let until_wall_ns = Clock::Realtime.now_ns();
         let line = Line::Interval(Interval {
@@ -211,8 +209,7 @@ impl Intervals {
         }
     }
 
-    /// The run as a part of its evaluation.
-    /// Nothing of one that never began.
+    /// The run as a part of its evaluation; nothing of one that never began.
     pub(super) fn part(
         &self,
         readings: &[Reading],
