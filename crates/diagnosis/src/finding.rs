@@ -302,6 +302,12 @@ pub struct Basis {
     pub lost: u64,
     /// Places where events are missing.
     pub holes: u64,
+    /// Those of them in which a late activation may lie as a whole: they are no shorter than what
+    /// was asked for as late, or nobody knows what is missing.
+    pub wide_holes: u64,
+    /// Activations of the tasks asked for, at most, that begin or end in one of the others, and may
+    /// have been late.
+    pub cut_by_holes_max: u64,
     /// Stretches of bytes that could not be read.
     pub damaged: u64,
     /// Begin and end events that had no partner and were discarded.

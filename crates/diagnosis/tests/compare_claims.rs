@@ -1,8 +1,8 @@
 //! What two diagnoses say about each other.
 
 use diagnosis::{
-    CauseChange, ComparedCause, Diagnosis, Load, Query, TaskFilter, compare, compare_under,
-    diagnose,
+    CauseChange, ComparedCause, Comparison, Diagnosis, Load, Query, TaskFilter, compare,
+    compare_under, diagnose,
 };
 use event::{Duration, TimeRange};
 use testkit::waiting::wake_ups;
@@ -285,4 +285,106 @@ fn what_may_be_late_is_counted_beside_what_is() {
     assert_eq!(unknown(&one), (0, 0));
     one.basis.doubted = 1;
     assert_eq!(unknown(&one), (0, 1));
+}
+
+/// Whether something is known to have got worse.
+fn is_worse(comparison: &Comparison) -> bool {
+    comparison
+        .causes
+        .iter()
+        .any(|cause| cause.change.is_worse())
+}
+
+#[test]
+fn what_nobody_knows_matters_where_it_could_make_another_answer() {
+    let recording = |share: usize, unknown: u64| {
+        let mut found = ask(wake_ups(&delays(3_000, |place| place % share == share - 1)));
+        found.basis.doubted = unknown;
+        found
+    };
+    let never = 1_000;
+    let check = |before: (usize, u64), after: (usize, u64), expect: (bool, bool)| {
+        let [before, after] = [before, after].map(|(share, unknown)| recording(share, unknown));
+        let comparison = compare(&[before], &[after]);
+        let found = (is_worse(&comparison), comparison.may_differ);
+        assert_eq!(found, expect, "{comparison:?}");
+    };
+    check((never, 0), (never, 0), (false, false));
+    check((never, 0), (never, 5), (false, false));
+    check((never, 0), (never, 30), (false, true));
+    // What before may have been late makes nothing worse.
+    check((never, 30), (never, 0), (false, false));
+    check((4, 2), (4, 2), (false, false));
+    check((4, 0), (4, 25), (false, true));
+    // New, unless as many were late before.
+    check((never, 0), (4, 0), (true, false));
+    check((never, 1), (4, 9), (true, false));
+    check((never, 25), (4, 0), (true, true));
+}
+
+#[test]
+fn a_hole_shorter_than_what_is_late_hides_no_late_activation_as_a_whole() {
+    let check = |hole_us: i64, expect: (u64, u64, u64)| {
+        let trace = wake_ups(&delays(3_000, |_| false))
+            .after(0)
+            .lost(0, hole_us);
+        let basis = ask(trace).basis;
+        let found = (basis.holes, basis.wide_holes, basis.cut_by_holes_max);
+        assert_eq!(found, expect, "{hole_us} us");
+    };
+    check(999, (1, 0, 2));
+    check(1_000, (1, 1, 0));
+}
+
+/// A recording of which nobody knows of some wake-ups whether they were late, beside the same with
+/// nothing hidden.
+fn partly_hidden(drawn: &mut Drawn, most: u64) -> [Diagnosis; 2] {
+    let mut delays_us: Vec<i64> = Vec::new();
+    while delays_us.len() < 300 {
+        let (length, late) = (20 + drawn.below(60), drawn.below(most + 1));
+        for _ in 0..length {
+            let is_late = drawn.below(1_000) < late;
+            delays_us.push(if is_late {
+                1_500 + drawn.below(2_000) as i64
+            } else {
+                5
+            });
+        }
+    }
+    delays_us.truncate(300);
+    let whole = ask(wake_ups(&delays_us));
+    // A stretch, as a hole that comes with a burst.
+    let (begin, length) = (drawn.below(300) as usize, drawn.below(40) as usize);
+    let hidden = delays_us.iter_mut().skip(begin).take(length);
+    let mut doubted = 0;
+    for delay_us in hidden.filter(|delay_us| **delay_us > 1_000) {
+        *delay_us = 5;
+        doubted += 1;
+    }
+    let mut known = ask(wake_ups(&delays_us));
+    known.basis.doubted = doubted + drawn.below(3);
+    [whole, known]
+}
+
+#[test]
+fn what_is_answered_beside_unknown_ones_is_answered_by_who_knows_them() {
+    let mut drawn = Drawn(23);
+    let (mut answered, mut of) = (0, 0);
+    for (before, after) in [(150, 150), (60, 60), (60, 400), (20, 300), (200, 300)] {
+        for _ in 0..6 {
+            let [before, known_before] = partly_hidden(&mut drawn, before);
+            let [after, known_after] = partly_hidden(&mut drawn, after);
+            let known = compare(&[known_before], std::slice::from_ref(&known_after));
+            of += 1;
+            if known.may_differ {
+                continue;
+            }
+            answered += 1;
+            // More late ones after make nothing better, however unevenly they come.
+            let after = if is_worse(&known) { known_after } else { after };
+            let whole = compare(&[before], &[after]);
+            assert_eq!(is_worse(&known), is_worse(&whole), "{known:?} {whole:?}");
+        }
+    }
+    assert!(answered * 2 >= of, "{answered} of {of} were answered");
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use diagnosis::{CauseChange, CauseSide, ComparedCause, Comparison, LoadsApart};
+use diagnosis::{CauseSide, ComparedCause, Comparison, LoadsApart};
 use serde_json::{Value, json};
 
 use crate::count::counted;
@@ -50,7 +50,7 @@ fn basis(comparison: &Comparison) -> String {
         let (before, after) = comparison.unknown;
         let _ = write!(
             out,
-            "; {before} before and {after} after may have been late, nobody knows: diagnose each"
+            "; {before} before and {after} after may have been late, nobody knows"
         );
     }
     if comparison.holes > 0 {
@@ -59,6 +59,12 @@ fn basis(comparison: &Comparison) -> String {
             "; events are missing in {}",
             counted(comparison.holes, "place")
         );
+    }
+    if comparison.unknown != (0, 0) || comparison.holes > 0 {
+        out.push_str(match comparison.may_differ {
+            true => ", and the answer could be another: diagnose each",
+            false => ", which would not change the answer",
+        });
     }
     if let Some(apart) = &comparison.loads {
         let _ = write!(out, "; the loads differ: {}", loads_apart(apart));
@@ -130,6 +136,7 @@ pub fn comparison_json(comparison: &Comparison) -> Value {
         "unknown_after": comparison.unknown.1,
         "floor_ns": comparison.floor.as_ns(),
         "holes": comparison.holes,
+        "may_differ": comparison.may_differ,
         "loads_apart": comparison.loads.as_ref().map(|apart| json!({
             "share": apart.share,
             "name": apart.name,
@@ -141,13 +148,12 @@ pub fn comparison_json(comparison: &Comparison) -> Value {
 
 /// The same as a test suite with a test for each cause, failed where it got worse, and one for what
 /// all rests on, which is an error where there is a doubt.
-pub fn comparison_junit(
-    comparison: &Comparison,
-    doubt: Option<&str>,
-    is_worse: impl Fn(CauseChange) -> bool,
-) -> String {
+pub fn comparison_junit(comparison: &Comparison, doubt: Option<&str>) -> String {
     let causes = &comparison.causes;
-    let failures = causes.iter().filter(|cause| is_worse(cause.change)).count();
+    let failures = causes
+        .iter()
+        .filter(|cause| cause.change.is_worse())
+        .count();
     let (tests, errors) = (causes.len() + 1, u32::from(doubt.is_some()));
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rtscope diff\" \
@@ -174,7 +180,7 @@ pub fn comparison_junit(
         let (change, chance) = (cause.change.name(), chance(cause));
         let (before, after) = (side(&cause.before), side(&cause.after));
         let said = format!("{change}: before {before}; after {after}; {chance}");
-        let element = match is_worse(cause.change) {
+        let element = match cause.change.is_worse() {
             true => "failure",
             false => "system-out",
         };
@@ -186,6 +192,7 @@ pub fn comparison_junit(
 
 #[cfg(test)]
 mod tests {
+    use diagnosis::CauseChange;
     use event::Duration;
 
     use super::*;
@@ -217,10 +224,10 @@ mod tests {
             without: 0,
             floor: Duration::ZERO,
             holes: 0,
+            may_differ: false,
             loads: None,
         };
-        let is_worse = |change| change == CauseChange::New;
-        let held = comparison_junit(&comparison, None, is_worse);
+        let held = comparison_junit(&comparison, None);
         assert!(
             held.contains("tests=\"3\" failures=\"1\" errors=\"0\""),
             "{held}"
@@ -230,7 +237,7 @@ mod tests {
             "{held}"
         );
         assert!(held.contains("in 3 and 2 recordings"), "{held}");
-        let open = comparison_junit(&comparison, Some("events are missing"), is_worse);
+        let open = comparison_junit(&comparison, Some("events are missing"));
         assert!(open.contains("errors=\"1\""), "{open}");
         assert!(
             open.contains("<error message=\"events are missing\"/>"),

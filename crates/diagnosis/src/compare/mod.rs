@@ -11,6 +11,7 @@
 //! - Under another load other things are late. Where the loads of both sides are too far apart,
 //!   nothing is said of a cause but that.
 
+mod bounds;
 mod chance;
 mod load;
 
@@ -55,6 +56,14 @@ impl CauseChange {
             CauseChange::Faster => "faster",
             CauseChange::NotResolved => "not resolved",
         }
+    }
+
+    /// Whether it is for the worse.
+    pub fn is_worse(self) -> bool {
+        matches!(
+            self,
+            CauseChange::New | CauseChange::More | CauseChange::Slower
+        )
     }
 }
 
@@ -107,6 +116,9 @@ pub struct Comparison {
     pub floor: Duration,
     /// Places at which events are missing, in all.
     pub holes: u64,
+    /// Whether what nobody knows, `unknown` and `holes`, could make worse what is not, or nothing
+    /// worse where something is.
+    pub may_differ: bool,
     /// The loads are too far apart to tell what else made causes come or go: how far. Changes that
     /// this puts in doubt are not stated.
     pub loads: Option<LoadsApart>,
@@ -148,17 +160,18 @@ pub fn compare(before: &[Diagnosis], after: &[Diagnosis]) -> Comparison {
     let is_empty = |side: &Side| side.iter().all(|(_, lates)| lates.0.is_empty());
     causes.retain(|_, sides| !sides.iter().all(is_empty));
     let chance_max = CHANCE_MAX / causes.len().max(1) as f64;
-    let causes = causes.into_iter();
-    let mut causes: Vec<ComparedCause> = causes
-        .map(|(signature, sides)| cause(signature, &sides, chance_max))
-        .collect();
+    let sides: Vec<(&str, [Side; 2])> = causes.into_iter().collect();
+    let compared = sides
+        .iter()
+        .map(|(signature, sides)| cause(signature, sides, chance_max));
+    let mut causes: Vec<ComparedCause> = compared.collect();
     let worst = |cause: &ComparedCause| cause.before.worst.max(cause.after.worst);
     causes.sort_by_key(|cause| {
         let is_open = cause.change == CauseChange::NotResolved;
         (is_open, std::cmp::Reverse(worst(cause)))
     });
     let is_without = |diagnosis: &&Diagnosis| diagnosis.basis.activations == 0;
-    Comparison {
+    let mut comparison = Comparison {
         causes,
         recordings: (before.len(), after.len()),
         activations: (activations(before.iter()), activations(after.iter())),
@@ -166,8 +179,11 @@ pub fn compare(before: &[Diagnosis], after: &[Diagnosis]) -> Comparison {
         without: all().filter(is_without).count() as u64,
         floor,
         holes: all().map(|diagnosis| diagnosis.basis.holes).sum(),
+        may_differ: false,
         loads: None,
-    }
+    };
+    comparison.may_differ = bounds::may_differ(&comparison, &sides, (before, after), chance_max);
+    comparison
 }
 
 /// The same, with the load under which each recording was made.

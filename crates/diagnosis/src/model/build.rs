@@ -265,6 +265,7 @@ impl Builder {
     pub fn lost(&mut self, kernel: &mut Kernel, lost: Lost) {
         if self.range.begin <= lost.range.end {
             self.basis.holes += 1;
+            self.basis.wide_holes += u64::from(self.may_hide_a_whole(&lost));
             self.basis.lost += lost.count.unwrap_or(0);
         }
         self.losses.push(lost);
@@ -276,9 +277,20 @@ impl Builder {
         }
     }
 
+    /// Whether an activation that is late may lie in a loss as a whole.
+    fn may_hide_a_whole(&self, lost: &Lost) -> bool {
+        let length_ns = lost
+            .range
+            .end
+            .as_ns()
+            .saturating_sub(lost.range.begin.as_ns());
+        !lost.hides_what_happened() || self.candidates.may_be_late(length_ns)
+    }
+
     /// All that happened on these CPUs is missing.
     fn miss_streams(&mut self, cpus: &[u32]) {
         self.basis.holes += cpus.len() as u64;
+        self.basis.wide_holes += cpus.len() as u64;
         self.losses.extend(cpus.iter().map(|cpu| Lost {
             cpu: Some(Cpu(*cpu)),
             range: TimeRange::ALL,
@@ -297,6 +309,7 @@ impl Builder {
         let read = &self.evidence.sums;
         let missing = promised::missing(environment, read, hits, &self.losses);
         self.basis.holes += missing.len() as u64;
+        self.basis.wide_holes += missing.len() as u64;
         self.losses.extend(missing);
     }
 
@@ -330,6 +343,10 @@ impl Builder {
         self.basis.activations = self.candidates.seen;
         self.basis.unknown_wakers = self.candidates.unknown_wakers;
         self.basis.judged = self.candidates.judged(&self.tasks);
+        // Of each thread one that goes into a hole, and one that comes out of it.
+        let threads = self.basis.judged.len() as u64 + self.basis.unjudged;
+        let narrow = self.basis.holes - self.basis.wide_holes;
+        self.basis.cut_by_holes_max = narrow * 2 * threads;
         self.basis.hits = self.evidence.hits.len() as u64;
         let late = self.candidates.late;
         let candidates = self.candidates.into_worst_first();
