@@ -6,7 +6,7 @@
 //! takes it back. [`groups`] finds control groups, units and containers, [`namespace`] says what
 //! ids a task has. [`task`] is what makes a thread a real-time task, [`clock`] what it sleeps on,
 //! [`power`] keeps idle CPUs from sleeping too deep to wake in time, [`steal`] counts what a
-//! hypervisor took.
+//! hypervisor took, and what was idle.
 //!
 //! # Design constraints
 //! - Nothing here knows a trace, a recording or a measurement.

@@ -2,8 +2,23 @@
 
 use event::{Cpu, Duration};
 
+/// What no task had of a CPU since boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spare {
+    /// While it was idle, also while a disk was waited for.
+    pub idle: Duration,
+    /// While the hypervisor had it.
+    pub stolen: Duration,
+}
+
 /// Steal of each CPU since boot, where the kernel says it (`/proc/stat`, proc(5)).
 pub fn of_cpus() -> Vec<(Cpu, Duration)> {
+    let all = spare_of_cpus().into_iter();
+    all.map(|(cpu, spare)| (cpu, spare.stolen)).collect()
+}
+
+/// The same, with its idle time.
+pub fn spare_of_cpus() -> Vec<(Cpu, Spare)> {
     std::fs::read_to_string("/proc/stat").map_or_else(|_| Vec::new(), |text| parse(&text, tick()))
 }
 
@@ -32,13 +47,21 @@ fn tick() -> Duration {
 }
 
 /// `cpuN user nice system idle iowait irq softirq steal …`, in ticks.
-fn parse(stat: &str, tick: Duration) -> Vec<(Cpu, Duration)> {
+fn parse(stat: &str, tick: Duration) -> Vec<(Cpu, Spare)> {
     let line = |line: &str| {
         // The first line is of all CPUs and has no number.
         let (number, figures) = line.strip_prefix("cpu")?.split_once(' ')?;
         let cpu = Cpu(number.parse().ok()?);
-        let ticks: i64 = figures.split_ascii_whitespace().nth(7)?.parse().ok()?;
-        Some((cpu, Duration::from_ns(ticks.saturating_mul(tick.as_ns()))))
+        let figures: Vec<&str> = figures.split_ascii_whitespace().collect();
+        let time = |at: usize| {
+            let ticks: i64 = figures.get(at)?.parse().ok()?;
+            Some(Duration::from_ns(ticks.saturating_mul(tick.as_ns())))
+        };
+        let spare = Spare {
+            idle: time(3)? + time(4)?,
+            stolen: time(7)?,
+        };
+        Some((cpu, spare))
     };
     stat.lines().filter_map(line).collect()
 }
@@ -48,17 +71,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steal_is_the_eighth_figure_of_a_cpu() {
-        let check = |stat: &str, expect: &[(u32, i64)]| {
+    fn steal_is_the_eighth_figure_of_a_cpu_and_idle_the_fourth_with_the_fifth() {
+        let ms = |time: Duration| time.as_ns() / 1_000_000;
+        let check = |stat: &str, expect: &[(u32, i64, i64)]| {
             let found: Vec<_> = parse(stat, Duration::from_ms(10))
                 .into_iter()
-                .map(|(cpu, steal)| (cpu.0, steal.as_ns() / 1_000_000))
+                .map(|(cpu, spare)| (cpu.0, ms(spare.stolen), ms(spare.idle)))
                 .collect();
             assert_eq!(found, expect);
         };
         check(
             "cpu  1 1 1 1 1 1 1 9 0 0\ncpu3 1 2 3 4 5 6 7 8 9 10\nintr 5\n",
-            &[(3, 80)],
+            &[(3, 80, 90)],
         );
         check("cpu0 1 2 3\n", &[]);
     }

@@ -11,6 +11,7 @@ mod container;
 mod engines;
 mod found;
 mod hierarchy;
+mod quota;
 
 use std::path::Path;
 
@@ -18,6 +19,8 @@ use event::{GroupName, Result};
 
 pub use found::{Asked, Found};
 pub use hierarchy::Group;
+pub use quota::out_of_quota;
+
 use hierarchy::{Hierarchy, all, hierarchies};
 
 /// Looks for what somebody asked for, on the machine below `root`.

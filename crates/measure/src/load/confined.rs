@@ -40,6 +40,11 @@ impl Confined {
         }
     }
 
+    /// Those on which it could run at any time.
+    pub(super) fn ever(&self) -> impl Iterator<Item = &Cpu> {
+        self.ever.iter()
+    }
+
     /// Which CPUs it lost and when, if it did.
     pub(super) fn found(&mut self) -> Option<String> {
         self.found.take()

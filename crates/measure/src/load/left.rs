@@ -102,17 +102,19 @@ pub(super) fn cpu_time_of(pid: u32) -> Duration {
     Duration::from_ns((ticks * (1_000_000_000 / per_second)).cast_signed())
 }
 
-/// The CPUs that any program of the load that `keeper` keeps may have: its own processes, which may
-/// have others, do no work.
-pub(super) fn cpus_below(keeper: u32) -> BTreeSet<Cpu> {
+/// The programs of the load that `keeper` keeps: its own processes do no work.
+pub(super) fn programs_below(keeper: u32) -> Vec<u32> {
     let all: Vec<Stat> = stats().collect();
-    let programs = below(&all, keeper);
-    let programs = programs
-        .iter()
-        .filter(|stat| stat.parent != keeper && !stat.is_dead);
+    let is_program = |stat: &Stat| stat.parent != keeper && !stat.is_dead;
+    let programs = below(&all, keeper).into_iter().filter(is_program);
+    programs.map(|stat| stat.pid).collect()
+}
+
+/// The CPUs that any of these may have.
+pub(super) fn cpus_of(programs: &[u32]) -> BTreeSet<Cpu> {
     let mut cpus = BTreeSet::new();
-    for stat in programs {
-        let pid = i32::try_from(stat.pid).ok().and_then(Pid::from_raw);
+    for program in programs {
+        let pid = i32::try_from(*program).ok().and_then(Pid::from_raw);
         // One that has ended meanwhile has none.
         let Ok(allowed) = rustix::thread::sched_getaffinity(pid) else {
             continue;

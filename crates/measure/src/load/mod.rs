@@ -17,6 +17,7 @@ mod keeper;
 mod kind;
 mod left;
 mod proof;
+mod starved;
 mod work;
 
 use std::io::Write as _;
@@ -33,6 +34,7 @@ pub use keeper::keep;
 pub use kind::Load;
 pub use left::{LeftLoad, begin_ticks, left};
 pub use proof::{Look, Proof, State};
+pub use starved::Starved;
 pub use work::work;
 
 /// How long a load has to end when it is told to.
@@ -160,7 +162,7 @@ impl Running {
         };
         self.progress.add(look);
         self.progress
-            .confine(at, &left::cpus_below(self.keeper.id()));
+            .confine(at, &left::cpus_of(&left::programs_below(self.keeper.id())));
         if self.ended.is_some() {
             return None;
         }

@@ -80,6 +80,13 @@ pub struct Proof {
 }
 
 impl Proof {
+    /// It ran by itself, but all loads together were none.
+    pub fn starve(&mut self, why: &str) {
+        if self.state == State::Ran {
+            self.state = State::Idle(why.to_owned());
+        }
+    }
+
     /// Of a load that did not start.
     pub fn missing(load: Load, why: String) -> Proof {
         Proof {
@@ -152,6 +159,17 @@ impl Progress {
     /// Notes on which CPUs it may run.
     pub(super) fn confine(&mut self, at: Duration, cpus: &BTreeSet<Cpu>) {
         self.confined.look(at, cpus);
+    }
+
+    /// CPU time at the last look.
+    pub(super) fn cpu_time(&self) -> Duration {
+        let last = self.last.as_ref();
+        last.map(|look| look.cpu_time).unwrap_or_default()
+    }
+
+    /// The CPUs on which it could run at any time.
+    pub(super) fn cpus(&self) -> impl Iterator<Item = &Cpu> {
+        self.confined.ever()
     }
 
     fn look_at_cpu_time(&mut self, look: &Look) {

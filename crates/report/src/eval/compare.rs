@@ -282,7 +282,7 @@ mod tests {
         assert!(text.contains(row), "{text}");
         assert!(!text.contains("not alike"), "{text}");
         b["loads"][0]["state"] = "idle".into();
-        assert!(compare_text(&a, &b).contains("not alike: in B the load stress-ng stood still"));
+        assert!(compare_text(&a, &b).contains("not alike: in B the load stress-ng did too little"));
         b["loads"] = json!([]);
         b["elapsed_ns"] = json!(1);
         assert_eq!(compare_text(&a, &b).matches("not alike").count(), 2);

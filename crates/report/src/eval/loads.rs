@@ -54,7 +54,7 @@ pub(super) fn complaint(load: &Value) -> Option<String> {
     (state != "ran").then(|| match state {
         "missing" => format!("the load {} did not run: {why}", name(load)),
         "died" => format!("the load {} died: {why}", name(load)),
-        _ => format!("the load {} stood still: {why}", name(load)),
+        _ => format!("the load {} did too little: {why}", name(load)),
     })
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use event::{Duration, ErrorKind, Result};
 use measure::journal::LoadState;
-use measure::load::{self, Load, Proof, Running, State};
+use measure::load::{self, Load, Proof, Running, Starved, State};
 
 use crate::options::EvalOptions;
 use crate::signals;
@@ -13,6 +13,7 @@ use crate::signals;
 pub(super) struct Loads {
     running: Vec<Running>,
     missing: Vec<Proof>,
+    starved: Starved,
     begin: Instant,
     look: Duration,
     next: Duration,
@@ -29,6 +30,7 @@ impl Loads {
         let mut loads = Loads {
             running: Vec::new(),
             missing: Vec::new(),
+            starved: Starved::default(),
             begin: Instant::now(),
             look: options.load_look,
             next: Duration::ZERO,
@@ -67,6 +69,7 @@ impl Loads {
         };
         // All of them: each looks for itself.
         let ended: Vec<String> = self.running.iter_mut().filter_map(look).collect();
+        self.starved.look(now, &self.running);
         (!ended.is_empty()).then(|| {
             let why = ended.join("; ");
             format!("{why}; nothing is proved from here on, Ctrl-C ends it")
@@ -80,8 +83,14 @@ impl Loads {
             state: state.name().to_owned(),
             why: state.why().map(str::to_owned),
         };
-        let running = self.running.iter();
-        let running = running.map(|one| state(one.load(), &one.so_far()));
+        let starved = self.starved.found();
+        let running = self
+            .running
+            .iter()
+            .map(|one| match (one.so_far(), &starved) {
+                (State::Ran, Some(why)) => state(one.load(), &State::Idle(why.clone())),
+                (so_far, _) => state(one.load(), &so_far),
+            });
         let missing = self.missing.iter().map(|one| state(one.load, &one.state));
         running.chain(missing).collect()
     }
@@ -89,7 +98,14 @@ impl Loads {
     /// Ends them, and says what they did.
     pub(super) fn finish(mut self) -> Vec<Proof> {
         self.look_at(Duration::from_ns(self.begin.elapsed().as_nanos() as i64));
-        let proofs = self.running.into_iter().map(Running::finish);
+        let starved = self.starved.found();
+        let proofs = self.running.into_iter().map(|one| {
+            let mut proof = one.finish();
+            if let Some(why) = &starved {
+                proof.starve(why);
+            }
+            proof
+        });
         proofs.chain(self.missing).collect()
     }
 }
