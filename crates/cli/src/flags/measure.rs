@@ -175,7 +175,7 @@ pub struct Hw {
     pub over: String,
     /// For how long.
     #[command(flatten)]
-    pub length: Length,
+    pub length: super::Length,
     /// From one begin of looking to the next
     #[arg(long, value_name = "DUR", default_value = "1s")]
     pub window: String,
@@ -197,19 +197,6 @@ pub struct Hw {
     /// JSON, schema rtscope.gaps version 1
     #[arg(long)]
     pub json: bool,
-}
-
-/// For how long a test goes on that ends by itself.
-#[derive(Clone, Debug, Args)]
-pub struct Length {
-    /// End after this
-    #[arg(
-        long = "for",
-        alias = "duration",
-        value_name = "DUR",
-        default_value = "10s"
-    )]
-    pub run_for: String,
 }
 
 /// Scheduling policies, as typed.

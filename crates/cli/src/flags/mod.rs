@@ -11,6 +11,7 @@ mod getopt;
 mod groups;
 mod judge;
 mod late;
+mod length;
 mod load_part;
 mod looping;
 mod measure;
@@ -46,9 +47,10 @@ pub use eval::{Eval, LoadName};
 pub use groups::TraceGroups;
 pub use judge::{Check, Diff};
 pub use late::Actions;
+pub use length::Length;
 pub use load_part::{LoadPart, LoadRole};
 pub use looping::{Loop, LoopEvent, Tracer};
-pub use measure::{ClockName, Cyclic, Hw, Length, Measure, MeasureWhat, PolicyName, Power};
+pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
 pub use monitor::{
     Monitor, MonitorExport, MonitorFormat, MonitorPart, MonitorPush, MonitorReport, MonitorWhat,
     ScopeName,

@@ -8,7 +8,7 @@
 
 use event::{Duration, Instant};
 
-use super::{Comparison, Lates, PARTS, Side, cause, part_of};
+use super::cause::{Lates, PARTS, Side, cause, part_of};
 use crate::finding::Diagnosis;
 
 /// Where in a recording they are put.
@@ -56,10 +56,10 @@ fn unknown(diagnosis: &Diagnosis) -> u64 {
     doubted + basis.cut_by_holes_max
 }
 
-/// Whether a comparison of the causes `sides` could have another answer: that something got worse,
-/// or that nothing did.
+/// Whether a comparison of the causes `sides` could have another answer than that something got
+/// worse, or that nothing did.
 pub(super) fn may_differ(
-    comparison: &Comparison,
+    is_worse_now: bool,
     sides: &[(&str, [Side; 2])],
     (before, after): (&[Diagnosis], &[Diagnosis]),
     chance_max: f64,
@@ -73,7 +73,6 @@ pub(super) fn may_differ(
     }
     let longest = longest(sides);
     let is_worse = |sides: &[Side; 2]| cause("", sides, chance_max).change.is_worse();
-    let is_worse_now = comparison.causes.iter().any(|one| one.change.is_worse());
     if is_worse_now {
         let stays = |sides: &[Side; 2]| {
             let of = |place| filled(&sides[0], place, longest);
