@@ -89,6 +89,16 @@ pub fn bucket_begin_ns(bucket: usize) -> u64 {
     }
 }
 
+/// The bucket of a value; the last one has whatever is longer.
+pub fn bucket_of_ns(value_ns: u64) -> u16 {
+    let octave = (u64::BITS - value_ns.leading_zeros()).saturating_sub(SUB_BITS);
+    let bucket = match octave {
+        0 => value_ns,
+        _ => (u64::from(octave - 1) << SUB_BITS) + (value_ns >> (octave - 1)),
+    };
+    bucket.min(BUCKETS_MAX as u64 - 1) as u16
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,7 +112,11 @@ mod tests {
                 upper - lower <= (lower / 16).max(1),
                 "bucket {bucket} is too wide"
             );
+            for value in [lower, upper - 1] {
+                assert_eq!(usize::from(bucket_of_ns(value)), bucket, "{value}");
+            }
         }
+        assert_eq!(usize::from(bucket_of_ns(u64::MAX)), BUCKETS_MAX - 1);
     }
 
     #[test]

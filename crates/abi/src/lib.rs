@@ -24,7 +24,7 @@ pub const VERSION: u32 = raw::ABI_VERSION;
 
 pub use cycles::{SleepsInside, decode_cycles};
 pub use evidence::decode_evidence;
-pub use histogram::{Histogram, bucket_begin_ns};
+pub use histogram::{Histogram, bucket_begin_ns, bucket_of_ns};
 pub use hit::decode_hit;
 pub use late::decode_late;
 

@@ -38,6 +38,7 @@ struct Known {
     intervals: u64,
     unsaved: u64,
     store_bytes: u64,
+    exceeded: Option<u64>,
 }
 
 impl Metrics {
@@ -70,6 +71,12 @@ impl Metrics {
         known.intervals += 1;
         known.unsaved = unsaved;
         known.store_bytes = store_bytes;
+    }
+
+    /// So many more samples were over the limit that somebody set.
+    pub fn exceeded(&self, count: u64) {
+        let mut known = self.known();
+        known.exceeded = Some(known.exceeded.unwrap_or(0) + count);
     }
 
     /// As OpenMetrics, with exemplars: they are read from no other form.
@@ -165,6 +172,11 @@ impl Collector for Told {
         for (name, count, help) in counters {
             let name = format!("rtscope_monitor_{name}");
             one(&mut to, &name, help, None, &ConstCounter::new(count))?;
+        }
+        if let Some(count) = known.exceeded {
+            let help = "Samples over the limit of an evaluation";
+            let count = ConstCounter::new(count);
+            one(&mut to, "rtscope_eval_excursions", help, None, &count)?;
         }
         let bytes = ConstGauge::new(known.store_bytes as i64);
         let help = "The length of the store";

@@ -84,6 +84,10 @@ pub struct Eval {
     #[arg(long, value_name = "DUR", requires = "resume")]
     #[arg(hide_short_help = true)]
     pub allow_gap: Option<String>,
+    /// Serve /metrics on this port of this machine: closed intervals, as the monitor tells them
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["compare", "command"])]
+    #[arg(hide_short_help = true)]
+    pub port: Option<u16>,
     /// Not the table: JSON, schema rtscope.eval version 2
     #[arg(long)]
     pub json: bool,

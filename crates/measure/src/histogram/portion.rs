@@ -56,6 +56,21 @@ impl Portion {
             }),
         }
     }
+
+    /// Places of buckets, and the samples in each.
+    pub fn counts(&self) -> &[(usize, u64)] {
+        &self.buckets
+    }
+
+    /// Samples below zero, and beyond the last bucket.
+    pub fn outside(&self) -> (u64, u64) {
+        (self.below_zero, self.overflows)
+    }
+
+    /// All samples together.
+    pub fn sum(&self) -> Duration {
+        Duration::from_ns(self.sum_ns)
+    }
 }
 
 impl Histogram {

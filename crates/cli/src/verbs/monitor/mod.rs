@@ -8,6 +8,8 @@ mod names;
 mod notify;
 mod pages;
 
+pub use pages::metrics_page;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 

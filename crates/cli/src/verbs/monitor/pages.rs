@@ -47,19 +47,22 @@ impl MonitorPages {
 
 impl Pages for MonitorPages {
     fn answer(&self, path: &str, query: &str, accept: &str) -> Option<Answer> {
-        let open = accept.contains("application/openmetrics-text");
         match path {
-            "/metrics" if open => Some(answer(
-                "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                self.metrics.open_metrics(),
-            )),
-            "/metrics" => Some(answer(
-                "text/plain; version=0.0.4; charset=utf-8",
-                self.metrics.text(),
-            )),
+            "/metrics" => Some(metrics_page(&self.metrics, accept)),
             "/api/v1/monitor" => Some(self.data(query).into()),
             path => monitor_page(path),
         }
+    }
+}
+
+/// `/metrics`, in the form that the client reads.
+pub fn metrics_page(metrics: &Metrics, accept: &str) -> Answer {
+    match accept.contains("application/openmetrics-text") {
+        true => answer(
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            metrics.open_metrics(),
+        ),
+        false => answer("text/plain; version=0.0.4; charset=utf-8", metrics.text()),
     }
 }
 

@@ -17,12 +17,13 @@ use crate::flags::{self, Arguments, Command, MeasureWhat};
 use crate::options::EvalOptions;
 
 /// Flags of a run that say nothing of what is measured, and whether a word follows.
-const ASIDE: [(&str, bool); 5] = [
+const ASIDE: [(&str, bool); 6] = [
     ("--resume", true),
     ("--allow-gap", true),
     ("--output", true),
     ("-o", true),
     ("--json", false),
+    ("--port", true),
 ];
 
 /// The words of a command line that say what is measured.
@@ -76,6 +77,7 @@ pub(super) fn typed(record: &Record, typed: &flags::Eval) -> Result<flags::Eval>
         allow_gap: typed.allow_gap.clone(),
         output: typed.resume.clone(),
         json: typed.json,
+        port: typed.port,
         ..*eval
     })
 }
@@ -290,7 +292,7 @@ mod tests {
             "",
         );
         check(
-            "rtscope measure eval --resume=a --for 7d --allow-gap=1m",
+            "rtscope measure eval --resume=a --for 7d --allow-gap=1m --port 9100",
             "--for 7d",
         );
         check("rtscope measure eval --over 1ms", "--over 1ms");

@@ -16,6 +16,8 @@ use measure::journal::{
 };
 use report::{Ended, RunPart};
 
+use super::served::Served;
+
 /// Of each interval, so many samples over the limit are kept: the longest.
 const EXCURSIONS_MAX: usize = 100;
 
@@ -117,6 +119,8 @@ pub(super) struct Intervals {
     left_out: u64,
     boot: String,
     loads: Vec<LoadState>,
+    /// Who else is told of intervals.
+    served: Option<Served>,
 }
 
 impl Intervals {
@@ -137,7 +141,14 @@ impl Intervals {
             left_out: 0,
             boot: boot.unwrap_or_default().trim().to_owned(),
             loads: Vec::new(),
+            served: None,
         }
+    }
+
+    /// Tells of intervals on a port of this machine, too.
+    pub(super) fn serve(&mut self, port: u16) -> event::Result<()> {
+        self.served = Some(Served::start(port, &self.boot)?);
+        Ok(())
     }
 
     /// Its threads begin now.
@@ -163,7 +174,7 @@ impl Intervals {
         self.left_out += left_out + cut(&mut self.listed, RunPart::EXCURSIONS_MAX);
         self.loads.clone_from(&loads);
         let until_wall_ns = Clock::Realtime.now_ns();
-        let line = Line::Interval(Interval {
+        let interval = Interval {
             from_wall_ns,
             until_wall_ns,
             elapsed_ns: (now - self.closed_at).as_ns().max(0),
@@ -171,8 +182,11 @@ impl Intervals {
             excursions,
             excursions_left_out: left_out,
             loads,
-        });
-        self.write(line);
+        };
+        if let Some(served) = &self.served {
+            served.closed(&interval, &readings);
+        }
+        self.write(Line::Interval(interval));
         (self.closed_at, self.closed) = (now, readings);
         self.wall_ns = Some((begun_wall_ns, until_wall_ns));
     }

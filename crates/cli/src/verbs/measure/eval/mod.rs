@@ -4,6 +4,7 @@ mod compare;
 mod earlier;
 mod folder;
 mod intervals;
+mod served;
 mod threads;
 
 use std::path::Path;
@@ -202,6 +203,9 @@ fn evaluate(
         .transpose()?;
     let mut hits = WorstHits::new(options.worst);
     let mut intervals = Intervals::new(&days.journal, options.closes_after);
+    if let Some(port) = typed.port {
+        intervals.serve(port)?;
+    }
     let before = days.earlier.as_ref();
     let plain = match Plain::of(before, options)? {
         Some(plain) => plain,
