@@ -65,12 +65,14 @@ fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
             "four seconds show no tail: {thread}"
         );
     }
-    // Two goes of a second, of which a third is looped, between four seconds of samples.
-    let looped_ns = found["hw"]["cpus"][0]["looped_ns"].as_i64();
+    // Two goes of a second, of which a third is looped, between four seconds of samples. On a busy
+    // machine they begin and end late.
+    let ns = |key: &Value| key.as_i64().unwrap_or_default();
+    let looped_ns = ns(&found["hw"]["cpus"][0]["looped_ns"]);
+    let hw_ns = ns(&found["hw"]["elapsed_ns"]);
     assert!(
-        looped_ns.is_some_and(|ns| (500_000_000..1_000_000_000).contains(&ns)),
-        "{}",
-        found["hw"]
+        (500_000_000..hw_ns / 2).contains(&looped_ns),
+        "{looped_ns} of {hw_ns}"
     );
     let elapsed_ns = found["elapsed_ns"].as_i64();
     assert!(
