@@ -73,7 +73,8 @@ pub(super) fn done(load: &Value) -> Option<String> {
         let span_ns = last[0].as_f64()? - first[0].as_f64()?;
         let cpu_ns = sum as f64 - first[at + 1].as_f64()?;
         if span_ns > 0.0 {
-            words.push(format!("{:.2} CPUs", cpu_ns / span_ns));
+            // Of one that died nobody can ask any more.
+            words.push(format!("{:.2} CPUs", (cpu_ns / span_ns).max(0.0)));
         }
     }
     Some(words.join(", "))

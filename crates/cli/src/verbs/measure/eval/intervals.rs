@@ -145,9 +145,10 @@ impl Intervals {
         }
     }
 
-    /// Tells of intervals on a port of this machine, too.
-    pub(super) fn serve(&mut self, port: u16) -> event::Result<()> {
-        self.served = Some(Served::start(port, &self.boot)?);
+    /// Tells of intervals on a port of this machine, too, where one was asked for.
+    pub(super) fn serve(&mut self, port: Option<u16>) -> event::Result<()> {
+        let served = port.map(|port| Served::start(port, &self.boot));
+        self.served = served.transpose()?;
         Ok(())
     }
 

@@ -203,9 +203,7 @@ fn evaluate(
         .transpose()?;
     let mut hits = WorstHits::new(options.worst);
     let mut intervals = Intervals::new(&days.journal, options.closes_after);
-    if let Some(port) = typed.port {
-        intervals.serve(port)?;
-    }
+    intervals.serve(typed.port)?;
     let before = days.earlier.as_ref();
     let plain = match Plain::of(before, options)? {
         Some(plain) => plain,

@@ -18,8 +18,7 @@ use crate::verbs::monitor::metrics_page;
 pub(super) struct Served {
     metrics: Arc<Metrics>,
     /// Nobody answers once it is gone.
-    #[cfg_attr(not(test), expect(dead_code))]
-    listening: Listening,
+    _listening: Listening,
 }
 
 /// `/metrics`, and nothing else.
@@ -48,7 +47,10 @@ impl Served {
         metrics.exceeded(0);
         let listening = serve(Arc::new(MetricsPage(Arc::clone(&metrics))), port)?;
         eprintln!("{}metrics tells of closed intervals", listening.url);
-        Ok(Served { metrics, listening })
+        Ok(Served {
+            metrics,
+            _listening: listening,
+        })
     }
 
     /// Tells of an interval that closed; `readings` are its threads.
@@ -140,8 +142,6 @@ fn histogram(portion: &Portion, width: Duration, longest: Duration) -> Histogram
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
-
     use event::Tid;
     use host::task::Policy;
     use measure::cyclic::ThreadPlan;
@@ -152,18 +152,14 @@ mod tests {
 
     /// What `/metrics` says to who asks as Prometheus of old did.
     fn asked(served: &Served) -> String {
-        let host = served.listening.url.trim_start_matches("http://");
-        let host = host.trim_end_matches('/');
-        let mut stream = std::net::TcpStream::connect(host).expect("it listens");
-        let words = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        stream.write_all(words.as_bytes()).expect("asked");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).expect("answered");
-        text
+        let page = MetricsPage(Arc::clone(&served.metrics));
+        assert!(page.answer("/", "", "").is_none());
+        let answer = page.answer("/metrics", "", "").expect("a page");
+        String::from_utf8(answer.body).expect("text")
     }
 
     #[test]
-    fn a_closed_interval_is_told_on_the_port_with_what_was_over_the_limit() {
+    fn a_closed_interval_is_told_with_what_was_over_the_limit() {
         let served = Served::start(0, "b").expect("a port");
         assert!(asked(&served).contains("rtscope_eval_excursions_total 0\n"));
         let recorder = Recorder::new(Duration::from_us(1), 10);
