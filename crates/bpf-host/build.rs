@@ -1,11 +1,14 @@
-//! Compiles `bpf/*.bpf.c` and `bpf/trackers/*.bpf.c` into objects that the library embeds. Rebuilt
-//! when a file there changes. The tables that the programs share with every analysis are written as
-//! C from `event`.
+//! Compiles `bpf/*.bpf.c` and `bpf/trackers/*.bpf.c` into objects that the library embeds,
+//! compressed. Rebuilt when a file there changes. The tables that the programs share with every
+//! analysis are written as C from `event`.
 
 use std::env;
 use std::error::Error;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use libbpf_cargo::SkeletonBuilder;
 
 /// The programs, without `.bpf.c`.
@@ -71,16 +74,28 @@ fn main() -> Result<(), Box<dyn Error>> {
                 "-Werror".into(),
                 "-Wno-unused-parameter".into(),
                 format!("-I{}", out.display()),
+                // The kernel keeps the lines of the source: the same bytes wherever this is built.
+                format!("-ffile-prefix-map={}=bpf", sources.display()),
+                format!("-ffile-prefix-map={}=out", out.display()),
+                "-ffile-compilation-dir=/rtscope".into(),
             ]);
         if let Some(clang) = env::var_os("CLANG") {
             builder.clang(clang);
         }
         builder.build()?;
+        compress(&out.join(format!("{object}.bpf.o")))?;
     }
     for example in EXAMPLES {
         build_example(example, &sources, &out)?;
     }
     Ok(())
+}
+
+/// Writes the file once more beside itself, compressed.
+fn compress(object: &Path) -> std::io::Result<()> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&std::fs::read(object)?)?;
+    std::fs::write(object.with_extension("o.z"), encoder.finish()?)
 }
 
 /// Every `trackers/NAME.bpf.c`, without its ending.

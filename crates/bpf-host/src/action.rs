@@ -247,7 +247,8 @@ mod tests {
         let action = of(EXAMPLE).expect("the example");
         let objects = crate::trackers::TRACKERS.iter().map(|one| one.object);
         for ours in objects.chain([object::WATCH]) {
-            let linked = action.link(ours).expect("linked");
+            let ours = ours.unpacked().expect("an object");
+            let linked = action.link(&ours).expect("linked");
             let elf = Elf::read(&linked).expect("an object");
             let count = |name| {
                 elf.functions()
@@ -263,7 +264,8 @@ mod tests {
     #[test]
     fn a_name_that_is_taken_is_told() {
         let action = of(&with(b"culprits\0", b"counters\0")).expect("the example");
-        let error = action.link(object::WATCH).expect_err("two counters");
+        let watch = object::WATCH.unpacked().expect("an object");
+        let error = action.link(&watch).expect_err("two counters");
         let found = error.value_found().expect("found");
         assert!(found.contains("the name counters"), "{found}");
         assert!(error.fixed_by().is_some());

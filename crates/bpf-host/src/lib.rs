@@ -23,6 +23,7 @@ mod load;
 mod members;
 mod monitor;
 mod object;
+mod packed;
 mod pattern;
 mod phases;
 mod programs;

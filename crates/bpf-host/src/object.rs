@@ -8,20 +8,20 @@ use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::action::Action;
 use crate::features::Features;
+use crate::packed::{Packed, packed};
 
 /// The watch's programs, as `build.rs` compiled them.
-pub(crate) const WATCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
+pub(crate) const WATCH: Packed = packed!("watch");
 /// The programs that split a measuring thread's latency.
-pub(crate) const PHASES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/phases.bpf.o"));
+pub(crate) const PHASES: Packed = packed!("phases");
 /// The programs that count what takes a CPU.
-pub(crate) const INTERRUPTIONS: &[u8] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/interruptions.bpf.o"));
+pub(crate) const INTERRUPTIONS: Packed = packed!("interruptions");
 /// The programs that record system calls.
-pub(crate) const SYSCALLS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/syscalls.bpf.o"));
+pub(crate) const SYSCALLS: Packed = packed!("syscalls");
 /// The programs that count phases for the monitor.
-pub(crate) const MONITOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor.bpf.o"));
+pub(crate) const MONITOR: Packed = packed!("monitor");
 /// The empty programs.
-pub(crate) const EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
+pub(crate) const EMPTY: Packed = packed!("empty");
 
 /// Maps of the chain, which the shared headers bring along into every object.
 const CHAIN_MAPS: [&str; 10] = [
@@ -68,12 +68,14 @@ pub(crate) fn listen_anew() {
 }
 
 /// Opens an embedded object; nothing is in the kernel yet.
-pub(crate) fn open(bytes: &[u8]) -> Result<OpenObject> {
+pub(crate) fn open(packed: Packed) -> Result<OpenObject> {
+    open_bytes(&packed.unpacked()?)
+}
+
+fn open_bytes(bytes: &[u8]) -> Result<OpenObject> {
     listen_anew();
-    // A copy is aligned as libelf wants it; embedded bytes need not be.
-    let aligned = bytes.to_vec();
     ObjectBuilder::default()
-        .open_memory(&aligned)
+        .open_memory(bytes)
         .map_err(|error| explain("open", &error))
 }
 
@@ -89,8 +91,8 @@ pub(crate) fn load(mut object: OpenObject, wanted: impl Fn(&str) -> bool) -> Res
 /// Opens an object with the user's action in it, if there is one.
 pub(crate) fn open_with(bytes: &[u8], action: Option<&Action>) -> Result<OpenObject> {
     match action {
-        Some(action) => open(&action.link(bytes)?),
-        None => open(bytes),
+        Some(action) => open_bytes(&action.link(bytes)?),
+        None => open_bytes(bytes),
     }
 }
 
@@ -180,7 +182,7 @@ pub(crate) fn per_cpu<T: raw::Plain>(object: &Object, name: &str, key: u32) -> R
         .collect())
 }
 
-fn foreign(found: &str) -> Error {
+pub(crate) fn foreign(found: &str) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         "the embedded BPF object is not the one that was built with this",

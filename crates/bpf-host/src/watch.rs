@@ -77,7 +77,7 @@ impl Watch {
         raw.cpus_max = kernel::cpus_max()?;
         members::fill_namespace(&mut raw);
 
-        let mut opened = object::open_with(object::WATCH, config.action.as_ref())?;
+        let mut opened = object::open_with(&object::WATCH.unpacked()?, config.action.as_ref())?;
         object::configure(&mut opened, &raw)?;
         object::size_arrays(
             &mut opened,

@@ -31,6 +31,8 @@ pub use statistics::{KeySum, Losses, SeriesStatistics, TrackerStatistics};
 
 use event::{Error, ErrorKind, Result};
 
+use crate::packed::Packed;
+
 /// Every tracker, in the order in which people meet them.
 pub static TRACKERS: &[&Tracker] = &[
     &wakeup::TRACKER,
@@ -152,13 +154,13 @@ pub struct Tracker {
     /// Where the answer still comes from when a hook is missing.
     pub below: &'static str,
     /// The compiled programs.
-    pub(crate) object: &'static [u8],
+    pub(crate) object: Packed,
 }
 
 /// The programs of `bpf/trackers/NAME.bpf.c`, as `build.rs` compiled them.
 macro_rules! object {
     ($name:literal) => {
-        include_bytes!(concat!(env!("OUT_DIR"), "/trackers/", $name, ".bpf.o"))
+        crate::packed::packed!("trackers/", $name)
     };
 }
 use object;

@@ -10,9 +10,10 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object, UprobeOpts};
 
 use super::{DetailKind, KeyKind, OpenIn, Tracker, object};
 use crate::object;
+use crate::packed::Packed;
 
 /// The compiled programs, before a filter's code is in them.
-const OBJECT: &[u8] = object!("pair");
+const OBJECT: Packed = object!("pair");
 
 /// Where an event happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -319,9 +320,10 @@ mod tests {
 
     #[test]
     fn each_sides_code_lies_in_its_own_room_and_what_is_left_does_nothing() {
-        let before = count(OBJECT, NOTHING);
-        let bytes = with_code(OBJECT, &pair(3, 1024)).expect("it fits");
-        assert_eq!(bytes.len(), OBJECT.len());
+        let object = OBJECT.unpacked().expect("an object");
+        let before = count(&object, NOTHING);
+        let bytes = with_code(&object, &pair(3, 1024)).expect("it fits");
+        assert_eq!(bytes.len(), object.len());
         assert_eq!((count(&bytes, 0x1111), count(&bytes, 0x2222)), (3, 1024));
         // The numbers that began the room are instructions, too.
         assert_eq!(count(&bytes, NOTHING), before + 2 - 3 - 1024);
@@ -329,7 +331,8 @@ mod tests {
 
     #[test]
     fn code_that_has_no_room_is_refused_with_both_lengths() {
-        let error = with_code(OBJECT, &pair(1, 1026)).expect_err("too long");
+        let object = OBJECT.unpacked().expect("an object");
+        let error = with_code(&object, &pair(1, 1026)).expect_err("too long");
         let found = error.value_found().expect("lengths");
         assert_eq!(found, "1026 instructions, 1025 have room");
         assert!(error.fixed_by().is_some());

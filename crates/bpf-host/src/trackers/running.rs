@@ -89,9 +89,10 @@ impl TrackerWatch {
         }
         own.preempt_count_offset = btf.as_ref().map_or(0, preempt_count_offset);
         let (pair, action) = (config.pair.as_ref(), config.watch.action.as_ref());
+        let object = tracker.object.unpacked()?;
         let mut opened = match pair {
-            Some(pair) => object::open_with(&with_code(tracker.object, pair)?, action)?,
-            None => object::open_with(tracker.object, action)?,
+            Some(pair) => object::open_with(&with_code(&object, pair)?, action)?,
+            None => object::open_with(&object, action)?,
         };
         object::configure(&mut opened, &raw)?;
         prepare_maps(&mut opened, tracker, &own, pair)?;
