@@ -3,7 +3,11 @@
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 # Of Cargo.toml: packages are built by `dist`, which is smaller and takes longer to build.
 PROFILE ?= release
-RTSCOPE = $(TARGET_DIR)/$(PROFILE)/rtscope
+# Another machine than this one, as in TARGET=aarch64-unknown-linux-gnu.
+TARGET ?=
+BUILT = $(TARGET_DIR)$(if $(TARGET),/$(TARGET))/$(PROFILE)
+CARGO_BUILD = cargo build --profile $(PROFILE) $(if $(TARGET),--target $(TARGET))
+RTSCOPE = $(BUILT)/rtscope
 PREFIX ?= /usr/local
 DESTDIR ?=
 # Debug information lies apart, where debuggers and profilers look; packages do that by themselves.
@@ -14,7 +18,7 @@ DEBUG_FILE := $(DESTDIR)$(PREFIX)/bin/.debug/rtscope.debug
         check-packages static book licences wheel clean deps
 
 build: deps ui
-	cargo build --profile $(PROFILE) --package cli
+	$(CARGO_BUILD) --package cli
 
 deps:
 	@packaging/deps.sh build
@@ -104,11 +108,11 @@ uninstall:
 
 # The trace engine for C and C++; docs/library.md says how to use it.
 install-library: deps
-	cargo build --profile $(PROFILE) --package capi
+	$(CARGO_BUILD) --package capi
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	install -m 755 $(TARGET_DIR)/$(PROFILE)/librtscope.so $(DESTDIR)$(PREFIX)/lib/librtscope.so.1
+	install -m 755 $(BUILT)/librtscope.so $(DESTDIR)$(PREFIX)/lib/librtscope.so.1
 	ln -sf librtscope.so.1 $(DESTDIR)$(PREFIX)/lib/librtscope.so
-	install -m 644 $(TARGET_DIR)/$(PROFILE)/librtscope.a $(DESTDIR)$(PREFIX)/lib/librtscope.a
+	install -m 644 $(BUILT)/librtscope.a $(DESTDIR)$(PREFIX)/lib/librtscope.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include \
 	    crates/capi/include/rtscope.h crates/capi/include/rtscope.hpp
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/rtscope \
@@ -118,21 +122,18 @@ install-library: deps
 # The program without any shared library, for every distribution. The target may be another one
 # that the toolchain has, as in STATIC_TARGET=x86_64-unknown-linux-musl.
 STATIC_TARGET ?= $(shell rustc --print host-tuple)
-STATIC = $(TARGET_DIR)/static/$(STATIC_TARGET)/$(PROFILE)/rtscope
+STATIC_DIR ?= $(TARGET_DIR)/static
 static: deps ui
-	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$$(cc -dumpmachine) \
+	RUSTFLAGS="$(RUSTFLAGS) -C target-feature=+crt-static" \
+	    LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$$(cc -dumpmachine) \
 	    cargo build --profile $(PROFILE) --package cli --features static --target $(STATIC_TARGET) \
-	    --target-dir $(TARGET_DIR)/static
+	    --target-dir $(STATIC_DIR)
 
-# Packages of all that is installed, into target/packages: .deb, .rpm, tarballs, an OCI image.
-packages: PROFILE = dist
-packages: static
-	rm -rf $(TARGET_DIR)/stage
-	$(MAKE) install install-library PROFILE=$(PROFILE) DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr STRIP=no
-	$(MAKE) -C probe install OUT=$(abspath $(TARGET_DIR))/probe-build \
-	    DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
+# Packages of all that is installed, into target/packages: .deb, .rpm, tarballs, an OCI image, the
+# wheel. What cannot be built here says why, and the others are built all the same.
+packages: deps ui
 	@packaging/deps.sh packages
-	packaging/packages.py $(TARGET_DIR)/stage $(TARGET_DIR)/packages $(STATIC)
+	packaging/build.sh $(TARGET_DIR)
 
 # Each package as its users have it: in a fresh root, over an older one, removed.
 check-packages:
@@ -155,11 +156,7 @@ book:
 
 # The trace engine for Python, one wheel for all versions.
 wheel: deps
-	python3 -m venv $(TARGET_DIR)/wheel-environment
-	$(TARGET_DIR)/wheel-environment/bin/pip install --quiet \
-	    $$(grep '^maturin==' python/tests/requirements.txt)
-	$(TARGET_DIR)/wheel-environment/bin/maturin build --release --auditwheel=skip \
-	    --manifest-path python/Cargo.toml --out $(TARGET_DIR)/wheels
+	packaging/wheel.sh $(TARGET_DIR)
 
 clean:
 	cargo clean

@@ -1,99 +1,145 @@
 #!/bin/sh
-# Tries the packages as their users do: a fresh Debian root, the first commands, an upgrade,
-# removal without a trace, lintian. usage: packaging/check.sh FOLDER [SUITE]
+# Tries the .deb files as their users do, in a fresh root of each distribution: installed by apt, the
+# first commands, an upgrade, removal without a trace; then lintian.
+# usage: packaging/check.sh FOLDER [SUITE…]
 set -eu
 
-folder=$(realpath "$1") suite=${2:-bookworm}
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
-root=$(mktemp -d /var/tmp/rtscope-root-XXXXXX)
+here=$(realpath "$(dirname "$0")") folder=$(realpath "$1")
+shift
+[ $# != 0 ] || set -- bookworm trixie jammy noble
+log=$folder/check
+mkdir -p "$log"
+root=
 
 leave() {
+    [ -n "$root" ] || return 0
     for place in sys/kernel/tracing sys proc dev; do
-        mountpoint -q "$root/$place" && umount "$root/$place"
+        ! mountpoint -q "$root/$place" || umount "$root/$place"
     done
     rm -rf --one-file-system "$root"
+    root=
 }
 trap leave EXIT
 
-step() { printf '%-44s ' "$1"; }
+step() { printf '%-44s ' "$suite: $1"; }
 fine() { printf '%s\n' "${1:-ok}"; }
 wrong() { # what
     printf 'FAILED\n%s\n' "$1" >&2
     exit 1
 }
-inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
+apt() { inside apt-get -y -qq -o Dpkg::Use-Pty=0 "$@" >>"$log/$suite-apt.txt" 2>&1; }
+# The packages of a pattern, as they are called inside.
+# shellcheck disable=SC2086 # the pattern is one
+debs() { (cd "$root/tmp" && printf '/tmp/%s ' $1); }
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+# All that is there, but for what apt and dpkg remember.
+files() {
+    (cd "$root" && find . -xdev \( -path './proc/*' -o -path './sys/*' -o -path './dev/*' -o -path './tmp/*' \
+        -o -path './var/lib/dpkg/*' -o -path './var/lib/apt/*' -o -path './var/cache/*' \
+        -o -path './var/log/*' -o -path ./etc/ld.so.cache \) -prune -o -print | sort)
+}
 
-step "a fresh root of $suite"
-debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$folder/debootstrap.log" 2>&1 ||
-    wrong "see $folder/debootstrap.log"
-mount --bind /proc "$root/proc"
-mount --bind /sys "$root/sys"
-mount --bind /dev "$root/dev"
-mount --bind /sys/kernel/tracing "$root/sys/kernel/tracing" 2>/dev/null || true
-fine
-files() { (cd "$root" && find . -xdev -path ./proc -prune -o -path ./sys -prune -o -path ./dev -prune \
-    -o -path './var/*' -prune -o -path './tmp/*' -prune -o -path ./etc/ld.so.cache -prune -o -print | sort); }
-
-step "apt install"
-cp "$folder"/*.deb "$root/tmp"
-began=$(date +%s%N)
-# What these packages need comes first, so that their own removal can be told from it.
-names=$(for deb in "$folder"/*.deb; do dpkg-deb -f "$deb" Package; done)
-needs=$(for deb in "$folder"/*.deb; do dpkg-deb -f "$deb" Depends; done |
-    tr ',' '\n' | sed 's/(.*//; s/|.*//' | tr -d ' ' | sort -u | grep -v rtscope)
-# shellcheck disable=SC2086 # one word for each package
-inside apt-get install -y -qq $needs >"$folder/apt.log" 2>&1 || wrong "see $folder/apt.log"
-files >"$folder/before.txt"
-inside sh -c 'dpkg -i /tmp/*.deb' >>"$folder/apt.log" 2>&1 || wrong "see $folder/apt.log"
-fine "ok ($(( ($(date +%s%N) - began) / 1000000 )) ms)"
-
-step "rtscope --version, doctor"
-said=$(inside rtscope --version) || wrong "$said"
-inside rtscope doctor >"$folder/doctor.txt" 2>&1 || wrong "see $folder/doctor.txt"
-fine "$(printf '%s\n' "$said" | head -n 1)"
-
-step "rtscope demo hog"
-if inside sh -c 'cd /tmp && rtscope demo hog' >"$folder/demo.txt" 2>&1; then
-    grep -q "ran ahead of it" "$folder/demo.txt" || wrong "see $folder/demo.txt"
+fresh_root() {
+    root=$(mktemp -d /var/tmp/rtscope-root-XXXXXX)
+    step "a fresh root"
+    if ! said=$("$here/root.sh" "$suite" "$root" "$log/$suite-debootstrap.txt"); then
+        fine "$said"
+        return 1
+    fi
+    cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+    mount --bind /proc "$root/proc"
+    mount --bind /sys "$root/sys"
+    mount --bind /dev "$root/dev"
+    mount --bind /sys/kernel/tracing "$root/sys/kernel/tracing" 2>/dev/null || true
+    # What the root brought along and nobody needs would go with our packages.
+    apt update && apt purge --autoremove || wrong "see $log/$suite-apt.txt"
+    mkdir "$root/tmp/new" "$root/tmp/old"
+    cp "$folder"/*.deb "$root/tmp/new"
+    cp "$here/../docs/recordings/late-loop.txt" "$root/tmp"
     fine
-else
-    wrong "see $folder/demo.txt"
-fi
+}
 
-step "rtscope diagnose"
-cp "$(dirname "$0")/../docs/recordings/late-loop.txt" "$root/tmp"
-said=$(inside rtscope diagnose /tmp/late-loop.txt --task ctrl_loop) || wrong "$said"
-case $said in
-*"rt_hog (tid 116, rt 60) ran ahead of it"*) fine ;;
-*) wrong "$said" ;;
-esac
+# The same packages as a version before: their control files alone tell them apart.
+older() {
+    tree=$(mktemp -d)
+    for deb in "$folder"/*.deb; do
+        rm -rf "$tree/deb"
+        dpkg-deb -R "$deb" "$tree/deb"
+        sed -i 's/^Version: .*/Version: 0.0.1/; s/(= [0-9.]*)/(= 0.0.1)/g; s/(>= 0\.1[0-9.]*)/(>= 0.0.1)/g' \
+            "$tree/deb/DEBIAN/control"
+        dpkg-deb --root-owner-group -Znone -b "$tree/deb" "$root/tmp/old/$(basename "$deb")" >/dev/null
+    done
+    rm -rf "$tree"
+}
 
-step "upgrade over an older one"
-older=$(mktemp -d)
-for deb in "$folder"/*.deb; do
-    rm -rf "$older/tree"
-    dpkg-deb -R "$deb" "$older/tree"
-    sed -i 's/^Version: .*/Version: 0.0.1/; s/(= [0-9.]*)/(= 0.0.1)/g; s/(>= 0\.1[0-9.]*)/(>= 0.0.1)/g' \
-        "$older/tree/DEBIAN/control"
-    dpkg-deb --root-owner-group -b "$older/tree" "$root/tmp/older-$(basename "$deb")" >/dev/null
-done
-rm -rf "$older"
-{
+answers() { # what it printed
+    case $1 in
+    *"rt_hog (tid 116, rt 60) ran ahead of it"*) ;;
+    *) wrong "no such answer: $1" ;;
+    esac
+}
+
+installed() {
+    step "apt install, to the first answer"
+    files >"$log/$suite-bare.txt"
+    began=$(now_ms)
+    apt install --no-install-recommends $(debs 'new/rtscope_*.deb') || wrong "see $log/$suite-apt.txt"
+    said=$(inside rtscope diagnose /tmp/late-loop.txt --task ctrl_loop) || wrong "$said"
+    answers "$said"
+    fine "ok ($(($(now_ms) - began)) ms)"
+    step "the libraries too"
+    apt install --no-install-recommends $(debs 'new/*.deb') ||
+        wrong "see $log/$suite-apt.txt"
+    fine
+}
+
+used() {
+    step "rtscope --version, doctor"
+    said=$(inside rtscope --version) || wrong "$said"
+    inside rtscope doctor >"$log/$suite-doctor.txt" 2>&1 || wrong "see $log/$suite-doctor.txt"
+    fine "$(printf '%s\n' "$said" | head -n 1)"
+    step "rtscope demo hog"
+    inside sh -c 'cd /tmp && rtscope demo hog' >"$log/$suite-demo.txt" 2>&1 &&
+        grep -q "ran ahead of it" "$log/$suite-demo.txt" || wrong "see $log/$suite-demo.txt"
+    fine
+}
+
+removed() {
+    names=$(for deb in "$folder"/*.deb; do dpkg-deb -f "$deb" Package; done)
+    step "removal without a trace"
     # shellcheck disable=SC2086 # one word for each package
-    inside dpkg --purge $names &&
-        inside sh -c 'dpkg -i /tmp/older-*.deb' &&
-        inside sh -c 'rm /tmp/older-*.deb; dpkg -i /tmp/*.deb'
-} >>"$folder/apt.log" 2>&1 || wrong "see $folder/apt.log"
-[ "$(inside dpkg-query -W -f '${Version}' rtscope)" != 0.0.1 ] || wrong "still the older one"
-fine
+    apt purge --autoremove $names || wrong "see $log/$suite-apt.txt"
+    files >"$log/$suite-after.txt"
+    said=$(diff "$log/$suite-bare.txt" "$log/$suite-after.txt") || wrong "$said"
+    fine
+}
 
-step "removal without a trace"
-# shellcheck disable=SC2086 # one word for each package
-inside dpkg --purge $names >>"$folder/apt.log" 2>&1 || wrong "see $folder/apt.log"
-files >"$folder/after.txt"
-said=$(diff "$folder/before.txt" "$folder/after.txt") || wrong "$said"
-fine
+upgraded() {
+    step "upgrade over an older one"
+    older
+    for age in old new; do
+        apt install --no-install-recommends $(debs "$age/*.deb") ||
+            wrong "see $log/$suite-apt.txt"
+    done
+    [ "$(inside dpkg-query -W -f '${Version}' rtscope)" != 0.0.1 ] || wrong "still the older one"
+    said=$(inside rtscope diagnose /tmp/late-loop.txt --task ctrl_loop) || wrong "$said"
+    answers "$said"
+    fine
+}
 
-step "lintian"
+for suite in "$@"; do
+    : >"$log/$suite-apt.txt"
+    if fresh_root; then
+        installed
+        used
+        removed
+        upgraded
+        removed
+    fi
+    leave
+done
+suite=lintian
+step "errors and warnings"
 said=$(lintian --tag-display-limit 0 --fail-on error,warning "$folder"/*.deb 2>&1) || wrong "$said"
 fine

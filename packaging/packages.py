@@ -94,6 +94,9 @@ class Package:
             run("strip", kind, "--remove-section=.comment", "--remove-section=.note", path)
             os.chmod(apart, 0o644)
 
+        for path in sorted(self.tree.rglob("*.a")):
+            run("strip", "--strip-debug", "--enable-deterministic-archives", path)
+
     def same_times(self):
         for path in [self.tree, *self.tree.rglob("*")]:
             os.utime(path, (epoch(), epoch()), follow_symlinks=False)
@@ -184,7 +187,9 @@ def deb(package, folder, output, architecture):
     os.utime(control, (epoch(), epoch()))
     name = output / f"{package.name}_{version()}_{architecture}.deb"
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
-    run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", package.tree, name, env=environment)
+    # One thread: the bytes depend on whether there are several.
+    packed = ("--root-owner-group", "-Zxz", "--threads-max=1")
+    run("dpkg-deb", *packed, "--build", package.tree, name, env=environment)
     shutil.rmtree(control)
     return name
 

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Builds all that packages hold, by the profile `dist`, and makes the packages. No path of this
+# machine is in them.
+# usage: packaging/build.sh TARGET_DIR
+set -eu
+
+cd "$(dirname "$0")/.."
+root=$(pwd -P)
+mkdir -p "$1"
+target=$(realpath "$1")
+cargo_home=$(realpath "${CARGO_HOME:-$HOME/.cargo}")
+machine=$(rustc --print host-tuple)
+stage=$target/stage output=$target/packages
+rm -rf "$stage" "$output"
+mkdir -p "$output"
+
+# What the folders of this machine are called in messages and in debug information.
+remapped() { # flag
+    printf '%s' "$1$root=/rtscope $1$target=/target $1$cargo_home=/cargo"
+}
+paths=$(remapped --remap-path-prefix=)
+maps=$(remapped -ffile-prefix-map=)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+# Nothing unwinds through C.
+CFLAGS="$maps -fno-asynchronous-unwind-tables"
+# The monitor's store is tables and indexes: no search in texts, no places.
+LIBSQLITE3_FLAGS="-USQLITE_ENABLE_FTS3 -USQLITE_ENABLE_FTS3_PARENTHESIS -USQLITE_ENABLE_FTS5 -USQLITE_ENABLE_RTREE"
+export SOURCE_DATE_EPOCH CFLAGS LIBSQLITE3_FLAGS CARGO_TARGET_DIR="$target" LC_ALL=C TZ=UTC
+umask 022
+
+step() { printf '== %s\n' "$*" >&2; }
+installed() { make --no-print-directory "$@" TARGET="$machine" DESTDIR="$stage" PREFIX=/usr STRIP=no; }
+
+step "the program"
+RUSTFLAGS="$paths -C force-unwind-tables=no" installed install PROFILE=dist
+step "the libraries"
+RUSTFLAGS="$paths" installed install-library PROFILE=dist-library
+make --no-print-directory -C probe install OUT="$target/probe-build" CFLAGS="-O2 -g $maps" \
+    DESTDIR="$stage" PREFIX=/usr
+# In the same folder: what builds it is there, and the other one is staged.
+step "the static program"
+RUSTFLAGS="$paths -C force-unwind-tables=no" make --no-print-directory static PROFILE=dist \
+    STATIC_TARGET="$machine" STATIC_DIR="$target"
+step "packages"
+packaging/packages.py "$stage" "$output" "$target/$machine/dist/rtscope"
+step "the wheel"
+rm -rf "$target/wheels"
+if RUSTFLAGS="$paths" packaging/wheel.sh "$target" dist-library --target "$machine"; then
+    cp "$target"/wheels/*.whl "$output"
+else
+    echo "skipped: the wheel: maturin could not be had, or failed: see above" >&2
+fi
+(cd "$output" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort |
+    xargs sha256sum -- >SHA256SUMS)
