@@ -1,6 +1,6 @@
 //! The same table of verbs and quantities for recordings of other kernels, brought out of guests
 //! (docs/one-truth.md). `RTSCOPE_GUESTS` names a folder: `cargo xtask vm run one-truth` leaves them
-//! below `target/vm`.
+//! below `target/vm`. What a recorder said is compared word by word: it has to be of this build.
 
 mod verbs_agree;
 
