@@ -54,6 +54,7 @@ enum rts_step_kind {
 	RTS_STEP_SWITCH_IN = 8,
 	RTS_STEP_USER_RETURN = 9,
 	RTS_STEP_BLOCKED = 10,
+	RTS_STEP_PREEMPTED = 11,
 };
 
 enum rts_end_kind {

@@ -21,6 +21,27 @@ static __always_inline bool has_yielded(struct task_struct *task)
 	       BPF_CORE_READ_BITFIELD(task, dl.dl_yielded);
 }
 
+// Whether a task only computes, as far as anybody saw: no wake-up begins what it waits for.
+static __always_inline bool only_computes(const struct task_state *state)
+{
+	return config.end_kind == RTS_END_SWITCH_IN && !state->sleeps &&
+	       (state->phase == PHASE_NONE || state->phase == PHASE_ACTIVE);
+}
+
+// A target that only computes is preempted: from now on it waits for a CPU.
+static __always_inline void wait_begins(struct task_state *state, struct task_struct *task,
+		rts_u64 now_ns)
+{
+	activation_begin(state);
+	chain_begin(&state->chain, now_ns, 0);
+	chain_append_task(&state->chain, RTS_STEP_PREEMPTED, now_ns, task);
+	state->waker.tid = -1;
+	state->woken_ns = now_ns;
+	state->throttled_ns = 0;
+	state->was_target = WAS_TARGET;
+	state->phase = PHASE_WOKEN;
+}
+
 // A task that leaves the CPU though it can run on: preempted, it keeps its chain.
 static __always_inline void preempted(void *ctx, struct task_state *state,
 		struct task_struct *prev, rts_u64 now_ns)
@@ -35,6 +56,11 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 			hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
 		}
 		state->phase = PHASE_YIELDED;
+		return;
+	}
+	if (only_computes(state)) {
+		if (target && filter_none())
+			wait_begins(state, prev, now_ns);
 		return;
 	}
 	// Woken before it had left the CPU, it never had to come back on one.
@@ -248,7 +274,8 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		changed = resched_done(ctx, cpu, prev, !left_in && next_state &&
 					next_state->phase != PHASE_NONE, &now_ns);
 	if (prev->pid && filter_may_have_chain(prev) && (state = task_state(prev)) &&
-	    (state->phase != PHASE_NONE || state->left || is_kept_away(prev, left_in))) {
+	    (state->phase != PHASE_NONE || state->left || is_kept_away(prev, left_in) ||
+	     (!left_in && only_computes(state)))) {
 		if (!now_ns)
 			now_ns = bpf_ktime_get_ns();
 		changed = switch_out(ctx, state, prev, left_in, now_ns) || changed;

@@ -10,8 +10,8 @@
 
 #include "cycle.h"
 
-// When the timer of its last sleep was due; 0: it had none, or has not expired. One that had expired
-// before the sleep is not the one of this sleep.
+// When the timer of its last sleep was due; 0: it had none, or has not expired. One that had
+// expired before the sleep is not the one of this sleep.
 static __always_inline rts_u64 unseen_due_ns(const struct task_state *state, rts_u64 now_ns)
 {
 	return state->slept_ns < state->armed_ns && state->armed_ns <= now_ns ? state->armed_ns : 0;

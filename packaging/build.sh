@@ -32,20 +32,20 @@ step() { printf '== %s\n' "$*" >&2; }
 installed() { make --no-print-directory "$@" TARGET="$machine" DESTDIR="$stage" PREFIX=/usr STRIP=no; }
 
 step "the program"
-RUSTFLAGS="$paths -C force-unwind-tables=no" installed install PROFILE=dist
+RUSTFLAGS="$paths" installed install PROFILE=dist
 step "the libraries"
-RUSTFLAGS="$paths" installed install-library PROFILE=dist-library
+RUSTFLAGS="$paths" installed install-library PROFILE=dist
 make --no-print-directory -C probe install OUT="$target/probe-build" CFLAGS="-O2 -g $maps" \
     DESTDIR="$stage" PREFIX=/usr
 # In the same folder: what builds it is there, and the other one is staged.
 step "the static program"
-RUSTFLAGS="$paths -C force-unwind-tables=no" make --no-print-directory static PROFILE=dist \
+RUSTFLAGS="$paths" make --no-print-directory static PROFILE=dist \
     STATIC_TARGET="$machine" STATIC_DIR="$target"
 step "packages"
 packaging/packages.py "$stage" "$output" "$target/$machine/dist/rtscope"
 step "the wheel"
 rm -rf "$target/wheels"
-if RUSTFLAGS="$paths" packaging/wheel.sh "$target" dist-library --target "$machine"; then
+if RUSTFLAGS="$paths" packaging/wheel.sh "$target" dist --target "$machine"; then
     cp "$target"/wheels/*.whl "$output"
 else
     echo "skipped: the wheel: maturin could not be had, or failed: see above" >&2

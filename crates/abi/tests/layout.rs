@@ -237,6 +237,10 @@ fn values(claims: &mut Claims) {
             event::evidence::StepKind::Blocked as usize,
         ),
         (
+            "RTS_STEP_PREEMPTED",
+            event::evidence::StepKind::Preempted as usize,
+        ),
+        (
             "RTS_END_WAITING",
             event::evidence::EndKind::Waiting as usize,
         ),

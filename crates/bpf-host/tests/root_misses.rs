@@ -342,6 +342,35 @@ fn a_target_that_waits_already_when_the_watch_begins_is_reported() {
 }
 
 #[test]
+fn a_target_that_only_computes_is_judged_by_its_waits() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&over);
+    let computes = std::thread::spawn(move || {
+        scene::become_task("scene-victim", STAGE, 10);
+        scene::spin_until(&until);
+    });
+    let (_watch, mut ring) = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
+    let hits = hits(&mut ring, || {
+        scene::become_task("scene-look", ASIDE, 30);
+        hog(20, Time::from_millis(30));
+    });
+    over.store(true, Ordering::Relaxed);
+    computes.join().expect("it ends");
+    let longest = hits
+        .iter()
+        .max_by_key(|hit| hit.latency())
+        .expect("it waited");
+    assert_eq!(longest.steps[0].kind, StepKind::Preempted, "{longest:#?}");
+    let culprit = longest.culprit.as_ref().map(|task| task.comm.as_str());
+    assert_eq!(culprit, Some("scene-hog"), "{longest:#?}");
+    assert!(longest.latency() >= Duration::from_ms(28), "{longest:#?}");
+}
+
+#[test]
 fn a_target_that_waits_names_who_runs_and_its_end_is_the_same_hit() {
     let _privileged = testkit::privileged();
     if !two_cpus() {

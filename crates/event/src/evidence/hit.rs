@@ -43,7 +43,7 @@ pub enum StepKind {
     UserReturn = 9,
     /// A task blocked.
     Blocked = 10,
-    /// A task that could run on had to leave its CPU. No watch sends it; analyses find it.
+    /// A task that could run on had to leave its CPU.
     Preempted = 11,
 }
 
