@@ -23,8 +23,13 @@ static __always_inline void chain_begin(struct chain *chain, rts_u64 origin_ns, 
 static __always_inline struct rts_step *chain_append(struct chain *chain, rts_u8 kind,
 		rts_u64 time_ns, rts_s32 id)
 {
-	struct rts_step *step = &chain->steps[chain->count & STEP_MASK];
+	rts_u32 place = chain->count;
+	struct rts_step *step;
 
+	// Where the compiler knows the count it leaves out the mask, without which verifiers of older
+	// kernels know no bound.
+	barrier_var(place);
+	step = &chain->steps[place & STEP_MASK];
 	chain->count++;
 	step->time_ns = time_ns;
 	step->cpu = bpf_get_smp_processor_id();
