@@ -36,9 +36,10 @@ static __always_inline void sleep_note(void *ctx, struct hrtimer *timer, rts_u64
 	state = task_state(current);
 	if (!state)
 		return;
-	if (state->left && unseen_runs(state, current, bpf_ktime_get_ns()) &&
-	    config.end_kind == RTS_END_SWITCH_IN)
-		hit_own_end(ctx, state, current, state->woken_ns, RTS_END_SWITCH_IN, ENDS_AND_RUNS);
+	// To the switch-in it is only counted: a hit from here is more than the verifiers of older
+	// kernels follow.
+	if (state->left)
+		unseen_runs(state, current, bpf_ktime_get_ns());
 	state->armed_ns = expiry_ns;
 	state->arms = 1;
 }

@@ -47,6 +47,8 @@ static __always_inline void sample_count(rts_u64 latency_ns)
 	struct rts_counters *counters = count();
 	rts_u32 bucket = histogram_bucket(latency_ns);
 
+	// The bound is for the register that is used: older verifiers know no other's.
+	barrier_var(bucket);
 	if (!counters || bucket >= RTS_BUCKETS_MAX)
 		return;
 	counters->samples++;

@@ -64,7 +64,7 @@ fn who_runs_behind_a_wake_up_that_was_not_seen_is_judged_from_its_timer_and_coun
 }
 
 #[test]
-fn who_runs_behind_a_switch_that_was_not_seen_is_judged_as_it_arms_its_next_timer() {
+fn who_runs_behind_a_switch_that_was_not_seen_is_counted_as_it_arms_its_next_timer() {
     let _privileged = testkit::privileged();
     let _victim = Victim::start("scene-victim", 10, || ());
     let config = WatchConfig {
@@ -79,7 +79,6 @@ fn who_runs_behind_a_switch_that_was_not_seen_is_judged_as_it_arms_its_next_time
         .expect("it looks again");
     let after = watch.statistics().expect("counters");
     assert!(after.unseen > before.unseen, "{before:?} {after:?}");
-    assert!(after.samples > before.samples, "{before:?} {after:?}");
 }
 
 #[test]
