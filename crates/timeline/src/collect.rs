@@ -259,6 +259,7 @@ fn cause(cause: LossCause) -> u8 {
         LossCause::Damaged => 3,
         LossCause::Cut => 4,
         LossCause::Missing => 5,
+        LossCause::Silent => 6,
         _ => 0,
     }
 }

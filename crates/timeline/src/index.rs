@@ -77,13 +77,14 @@ pub struct Loss {
 
 impl Loss {
     /// The causes by number, for people.
-    pub const CAUSES: [&'static str; 6] = [
+    pub const CAUSES: [&'static str; 7] = [
         "the trace does not say why",
         "the tracer's buffer was full",
         "the reader was overtaken",
         "bytes could not be understood",
         "a file ends too early",
         "a stream has no file",
+        "none of the traces was recorded then",
     ];
 
     /// Why, for people.

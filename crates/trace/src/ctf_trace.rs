@@ -11,9 +11,15 @@ use ctf::{LOSSES_BETWEEN, LOSSES_KEY};
 use event::evidence::Kind;
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
+use crate::silence::{Covered, HOST};
 use crate::{
     ClassFacts, ClockFacts, LossCause, Lost, LostFrom, OpenOptions, PartInfo, StreamInfo, TraceInfo,
 };
+
+/// The domain of a trace that a kernel recorded.
+const KERNEL: &str = "kernel";
+/// What every recording of a kernel's tasks has, also where it does not say its domain.
+const SWITCH: &str = "sched_switch";
 
 /// The CTF traces of one root, the kernel's first.
 pub(crate) struct CtfTrace {
@@ -92,12 +98,7 @@ impl CtfTrace {
                 is_unfinished: place.is_unfinished,
             });
         }
-        let is_kernel = |part: &Part| {
-            part.environment
-                .get("domain")
-                .is_some_and(|d| d == "kernel")
-        };
-        parts.sort_by_key(|part| !is_kernel(part));
+        parts.sort_by_key(|part| part.domain() != Some(KERNEL));
         join(&mut parts);
         let base_ns = parts.first().map_or(0, Part::wall_offset_ns);
         let mut first_class = 0;
@@ -217,6 +218,28 @@ impl CtfTrace {
         })
     }
 
+    /// When the kernel was recorded. Directories that are parts of one trace count the packets
+    /// between them, and so are one here.
+    pub fn covered(&self) -> Vec<Covered> {
+        let mut traces: BTreeMap<(usize, [u8; 16]), usize> = BTreeMap::new();
+        let mut all: Vec<Covered> = Vec::new();
+        for part in self.parts.iter().filter(|part| part.is_of_kernel()) {
+            let Some(covered) = part.covered() else {
+                continue;
+            };
+            let Some(uuid) = part.files.schema().uuid else {
+                all.push(covered);
+                continue;
+            };
+            let place = *traces.entry((part.root, uuid)).or_insert(all.len());
+            match all.get_mut(place) {
+                Some(trace) => trace.join(covered),
+                None => all.push(covered),
+            }
+        }
+        all
+    }
+
     /// How many stream files there are.
     pub fn stream_count(&self) -> usize {
         self.parts
@@ -304,6 +327,44 @@ impl Part {
         let clock = self.files.schema().base_clock();
         let offset_ns = clock.map_or(0, |clock| clock.wall_offset_ns());
         offset_ns.saturating_add(self.clock_offset.as_ns())
+    }
+
+    fn domain(&self) -> Option<&str> {
+        self.environment.get("domain").map(String::as_str)
+    }
+
+    fn is_of_kernel(&self) -> bool {
+        let mut classes = self.files.schema().classes.iter();
+        match self.domain() {
+            Some(domain) => domain == KERNEL,
+            None => classes.any(|class| class.name == SWITCH),
+        }
+    }
+
+    /// When it was recorded, and of which CPUs; none when it does not say.
+    fn covered(&self) -> Option<Covered> {
+        let indexes = || {
+            self.files
+                .indexes()
+                .iter()
+                .filter(|index| index.packets > 0)
+        };
+        let is_of_one = |index: &PacketIndex| index.cpu.is_some() && !index.has_several_cpus;
+        let mut cpus = match indexes().all(is_of_one) {
+            true => self.cpus(),
+            false => Vec::new(),
+        };
+        if !cpus.is_empty() {
+            cpus.extend(crate::missing::recorded(&self.environment).unwrap_or_default());
+        }
+        let clock = self.files.schema().base_clock();
+        let is_monotonic = clock.is_some_and(|clock| clock.name == "monotonic");
+        Some(Covered {
+            host: self.environment.get(HOST).cloned(),
+            range: self.range()?,
+            shift_ns: is_monotonic.then_some(self.shift_ns),
+            cpus,
+        })
     }
 
     /// Its classes, as places in the list of all.

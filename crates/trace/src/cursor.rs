@@ -2,7 +2,9 @@
 
 use event::{ClassId, Cpu, FieldId, Instant, Result, TimeRange, Value};
 
+use crate::beside::BesideCursor;
 use crate::ctf_cursor::{CtfCursor, Share};
+use crate::ctf_trace::CtfTrace;
 use crate::ftrace_cursor::{FtraceCursor, FtraceEvent};
 use crate::memory::MemoryEvent;
 use crate::{Disorder, Source, Trace};
@@ -23,6 +25,8 @@ pub enum LossCause {
     Cut,
     /// A stream has no file, an empty one, or a link that leads nowhere.
     Missing,
+    /// Recordings of a kernel that were opened together do not overlap: none of them ran then.
+    Silent,
 }
 
 /// Of which kind of streams something is missing.
@@ -253,15 +257,7 @@ enum Walk<'a> {
     Memory(MemoryCursor<'a>),
     Ctf(CtfCursor<'a>),
     Ftrace(FtraceCursor<'a>),
-    Both(BothCursor<'a>),
-}
-
-/// CTF streams and recordings of ftrace beside each other.
-struct BothCursor<'a> {
-    ctf: CtfCursor<'a>,
-    ftrace: FtraceCursor<'a>,
-    /// Which of them handed out last.
-    is_ctf: bool,
+    Beside(BesideCursor<'a>),
 }
 
 struct MemoryCursor<'a> {
@@ -291,9 +287,9 @@ impl Trace {
     /// The walk of [`Trace::cursor`] dealt out to several, at most `count`, for as many threads:
     /// each hands out the items of some streams. Of the items on which they stand, the one with the
     /// least [`Cursor::place`] comes first in the walk over all. One cursor where the trace has one
-    /// stream, or is no CTF alone.
+    /// stream, is no CTF alone, or has [`LossCause::Silent`].
     pub fn shares(&self, range: TimeRange, count: usize) -> Vec<Cursor<'_>> {
-        let Source::Ctf(ctf) = &self.source else {
+        let Some(ctf) = self.ctf_alone() else {
             return vec![self.cursor(range)];
         };
         let of = count.clamp(1, ctf.stream_count().max(1));
@@ -306,24 +302,35 @@ impl Trace {
     /// The walk over one of several ranges that follow each other; what is no event belongs to it
     /// when it stands inside of `others`.
     pub(crate) fn slice(&self, range: TimeRange, others: TimeRange) -> Cursor<'_> {
-        match &self.source {
-            Source::Ctf(ctf) => {
+        match self.ctf_alone() {
+            Some(ctf) => {
                 let walk = CtfCursor::with_others(ctf, range, others, &[], Share::ALL);
                 Cursor(Walk::Ctf(walk))
             }
-            _ => self.cursor(range),
+            None => self.cursor(range),
+        }
+    }
+
+    /// The CTF streams, where there is nothing to walk over beside them.
+    pub(crate) fn ctf_alone(&self) -> Option<&CtfTrace> {
+        match &self.source {
+            Source::Ctf(ctf) if self.silences().is_empty() => Some(ctf),
+            _ => None,
         }
     }
 
     fn walk(&self, range: TimeRange, wanted: Vec<bool>) -> Cursor<'_> {
+        let ctf = |ctf| CtfCursor::new(ctf, range, &wanted, Share::ALL);
+        let ftrace = |ftrace| FtraceCursor::new(ftrace, range, &wanted);
+        let silences = self.silences();
         Cursor(match &self.source {
-            Source::Ctf(ctf) => Walk::Ctf(CtfCursor::new(ctf, range, &wanted, Share::ALL)),
-            Source::Ftrace(ftrace) => Walk::Ftrace(FtraceCursor::new(ftrace, range, &wanted)),
-            Source::Both(ctf, ftrace) => Walk::Both(BothCursor {
-                ctf: CtfCursor::new(ctf, range, &wanted, Share::ALL),
-                ftrace: FtraceCursor::new(ftrace, range, &wanted),
-                is_ctf: true,
-            }),
+            Source::Ctf(only) if silences.is_empty() => Walk::Ctf(ctf(only)),
+            Source::Ftrace(only) if silences.is_empty() => Walk::Ftrace(ftrace(only)),
+            Source::Ctf(_) | Source::Ftrace(_) | Source::Both(..) => {
+                let ctf = self.source.ctf().map(ctf);
+                let ftrace = self.source.ftrace().map(ftrace);
+                Walk::Beside(BesideCursor::new(ctf, ftrace, silences, range))
+            }
             Source::Memory { events, losses } => {
                 let next = events.partition_point(|event| event.time < range.begin);
                 let events = &events[next..];
@@ -369,7 +376,7 @@ impl Cursor<'_> {
             Walk::Ctf(ctf) => Ok(ctf.next()),
             Walk::Memory(memory) => Ok(memory.next()),
             Walk::Ftrace(ftrace) => Ok(ftrace.next()),
-            Walk::Both(both) => Ok(both.next()),
+            Walk::Beside(beside) => Ok(beside.next()),
         }
     }
 
@@ -430,8 +437,7 @@ impl Cursor<'_> {
             Walk::Memory(memory) => memory.current.map(view),
             Walk::Ctf(ctf) => ctf.event(),
             Walk::Ftrace(ftrace) => ftrace.event(),
-            Walk::Both(both) if both.is_ctf => both.ctf.event(),
-            Walk::Both(both) => both.ftrace.event(),
+            Walk::Beside(beside) => beside.event(),
         }
     }
 
@@ -454,29 +460,7 @@ impl Cursor<'_> {
             Walk::Memory(_) => Disorder::default(),
             Walk::Ctf(ctf) => ctf.disorder(),
             Walk::Ftrace(ftrace) => ftrace.disorder(),
-            Walk::Both(both) => {
-                let (ctf, ftrace) = (both.ctf.disorder(), both.ftrace.disorder());
-                Disorder {
-                    packets: ctf.packets + ftrace.packets,
-                    events: ctf.events + ftrace.events,
-                }
-            }
-        }
-    }
-}
-
-impl BothCursor<'_> {
-    #[inline(never)]
-    fn next(&mut self) -> Option<Item<'_>> {
-        let (ctf_ns, ftrace_ns) = (self.ctf.settle(), self.ftrace.settle());
-        self.is_ctf = match (ctf_ns, ftrace_ns) {
-            (Some(ctf_ns), Some(ftrace_ns)) => ctf_ns <= ftrace_ns,
-            (_, None) => true,
-            (None, _) => false,
-        };
-        match self.is_ctf {
-            true => self.ctf.take(),
-            false => self.ftrace.take(),
+            Walk::Beside(beside) => beside.disorder(),
         }
     }
 }

@@ -9,6 +9,7 @@ use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRang
 use ftrace::Halt;
 
 use crate::recorded::{Recorded, StreamFacts};
+use crate::silence::{Covered, HOST};
 use crate::{
     ClockFacts, LossCause, Lost, LostFrom, OpenOptions, PartInfo, StreamInfo, TraceInfo, Violations,
 };
@@ -102,6 +103,16 @@ impl FtracePart {
             begin: range.begin.max(self.shifted(self.window.begin.as_ns())),
             end: range.end.min(self.shifted(self.window.end.as_ns())),
         }
+    }
+
+    /// When it was recorded, and of which CPUs; none when it does not say.
+    fn covered(&self) -> Option<Covered> {
+        Some(Covered {
+            host: self.environment.get(HOST).cloned(),
+            range: self.range()?,
+            shift_ns: self.is_monotonic().then_some(self.shift_ns),
+            cpus: self.recording.cpus(),
+        })
     }
 
     fn range(&self) -> Option<TimeRange> {
@@ -228,7 +239,12 @@ impl FtraceTrace {
         })
     }
 
-    /// The same, kept; no time at all when nobody says.
+    /// When the kernel was recorded: ftrace records nothing else.
+    pub fn covered(&self) -> Vec<Covered> {
+        self.parts.iter().filter_map(FtracePart::covered).collect()
+    }
+
+    /// The same as [`FtraceTrace::range`], kept; no time at all when nobody says.
     pub fn whole(&self) -> TimeRange {
         let none = TimeRange {
             begin: Instant::from_ns(0),

@@ -16,8 +16,8 @@
 //! [cause](LossCause): events that the tracer discarded or overwrote; packets that are missing by
 //! their sequence numbers; bytes, pages, packets and lines that make no sense; a file that ends
 //! inside of one of these; a stream of which there is no file, an empty one, or a link that leads
-//! nowhere. Each [`Item::Damage`] has a loss beside it, so who only wants to know which time is
-//! unknown looks at losses alone.
+//! nowhere; time between recordings of a kernel that do not overlap. Each [`Item::Damage`] has a
+//! loss beside it, so who only wants to know which time is unknown looks at losses alone.
 //!
 //! - A loss stands at its begin, behind the last event of its stream before it: whoever follows
 //!   other streams meanwhile knows of it beforehand. In ftrace's text, a line tells of it only
@@ -31,6 +31,7 @@
 //! - What cannot be seen is not said: another value in a field, a file that ends exactly where a
 //!   packet, a page or a line does, a CPU that trace-cmd left out of its table.
 
+mod beside;
 mod ctf_cursor;
 mod ctf_trace;
 mod cursor;
@@ -43,6 +44,7 @@ mod missing;
 mod open;
 mod options;
 mod recorded;
+mod silence;
 mod slices;
 mod symbols;
 
@@ -85,6 +87,8 @@ pub struct Trace {
     symbols: OnceLock<Symbols>,
     /// The classes of its first events, once somebody asked.
     met: OnceLock<look::Met>,
+    /// See [`LossCause::Silent`].
+    silences: OnceLock<Vec<Lost>>,
     /// What was opened: the symbols may lie there.
     roots: Vec<PathBuf>,
     source: Source,
@@ -233,6 +237,16 @@ impl Trace {
             }),
             (ctf, ftrace) => ctf.or(ftrace),
         }
+    }
+
+    /// Time in which no recording of the kernel ran, in order.
+    fn silences(&self) -> &[Lost] {
+        self.silences.get_or_init(|| {
+            let ctf = self.source.ctf().map(CtfTrace::covered);
+            let ftrace = self.source.ftrace().map(FtraceTrace::covered);
+            let parts: Vec<_> = ctf.into_iter().chain(ftrace).flatten().collect();
+            silence::silences(&parts)
+        })
     }
 
     /// The offset that turns an instant of this trace into nanoseconds since 1970 (UTC).

@@ -75,6 +75,7 @@ impl MemoryTrace {
             classes: self.classes.into(),
             symbols: self.symbols.into(),
             met: OnceLock::new(),
+            silences: OnceLock::new(),
             roots: Vec::new(),
             source: Source::Memory {
                 events: self.events,

@@ -86,7 +86,7 @@ fn left_out(streams: impl Iterator<Item = (Option<u64>, u32)>, last: Option<u32>
 }
 
 /// The CPUs that the trace says were recorded.
-fn recorded(environment: &BTreeMap<String, String>) -> Option<Vec<Cpu>> {
+pub(crate) fn recorded(environment: &BTreeMap<String, String>) -> Option<Vec<Cpu>> {
     Cpu::parse_list(environment.get(RECORDED_CPUS)?).ok()
 }
 

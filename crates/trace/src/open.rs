@@ -76,11 +76,17 @@ impl Trace {
         }
         let source = source(places, recordings, options)?;
         let (info, classes) = source.facts();
+        // What is written still has no end yet.
+        let silences = match options.live {
+            true => OnceLock::from(Vec::new()),
+            false => OnceLock::new(),
+        };
         Ok(Trace {
             info,
             classes,
             symbols: OnceLock::new(),
             met: OnceLock::new(),
+            silences,
             roots: roots.iter().map(|root| root.path.clone()).collect(),
             source,
         })

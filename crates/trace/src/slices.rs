@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use event::{Instant, Result, TimeRange};
 
+use crate::ctf_trace::CtfTrace;
 use crate::{Cursor, Trace};
 
 /// Slices for each thread, where the trace is long: none waits long for the slowest.
@@ -66,10 +67,8 @@ impl Trace {
 
     /// Ranges that follow each other, of about as many bytes each.
     fn slices(&self, range: TimeRange, threads: usize) -> Vec<Slice> {
-        let cuts = match &self.source {
-            crate::Source::Ctf(ctf) if threads > 1 => ctf.cuts(),
-            _ => None,
-        };
+        let ctf = self.ctf_alone().filter(|_| threads > 1);
+        let cuts = ctf.and_then(CtfTrace::cuts);
         let mut cuts = cuts.unwrap_or_default();
         cuts.retain(|(begin, _)| range.contains(*begin));
         let most = if cuts.len() / PACKETS_MIN >= threads * SLICES_EACH {

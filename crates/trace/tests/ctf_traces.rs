@@ -280,15 +280,18 @@ fn traces_opened_together_lie_beside_each_other_by_their_wall_clocks() {
         clock_offset: Duration::from_ns(50),
         ..OpenOptions::default()
     };
-    let check = |offset_ns, expect: [&str; 4]| {
+    let check = |offset_ns, expect: &[&str]| {
         let mut second = Root::from(&two);
         second.clock_offset = Duration::from_ns(offset_ns);
         let trace = Trace::open_all(&[Root::from(&one), second], &options).unwrap();
         assert_eq!(walk(&trace, TimeRange::ALL), expect);
         assert_eq!(trace.wall_ns(Instant::from_ns(5)), 1_055);
     };
-    check(0, ["0@5", "1@6", "1@8", "0@9"]);
-    check(10, ["0@5", "0@9", "1@16", "1@18"]);
+    // CPU 1 has no recording any more at 9.
+    check(0, &["0@5", "1@6", "1@8", "Silent 9-10", "0@9"]);
+    // By their own clocks both ran then: only CPU 0 has no recording from 10 on.
+    let apart = ["0@5", "0@9", "Silent 10-19", "1@16", "1@18"];
+    check(10, &apart);
     let none = Trace::open_all(&[], &options).map(|_| ());
     assert_eq!(none.unwrap_err().kind(), ErrorKind::InvalidInput);
 }

@@ -282,6 +282,7 @@ fn describe(lost: &Lost) -> String {
     let cause = match lost.cause {
         trace::LossCause::Discarded => "the buffer was full",
         trace::LossCause::Overrun => "the reader was overtaken",
+        trace::LossCause::Silent => "none of the traces was recorded then",
         _ => "the trace does not say why",
     };
     format!(
