@@ -151,7 +151,7 @@ impl Expectation {
         // faults nothing says in which they did.
         let stronger_ns = match self.truth {
             Some(_) => 0,
-            None => taken_by_stronger_ns(activation, &self.kind),
+            None => taken_by_stronger_ns(activation, &self.kind, truth),
         };
         let true_ns = self.overlap_ns(truth, activation) - stronger_ns;
         let floor_ns = match OF_KERNEL.contains(&self.kind.as_str()) {
@@ -263,8 +263,9 @@ fn kind_of(term: &Value) -> &str {
     term["kind"].as_str().unwrap_or_default()
 }
 
-/// What the ledger gives to all that beats a term of this kind.
-fn taken_by_stronger_ns(activation: &Value, kind: &str) -> i64 {
+/// What the ledger gives to all that beats a term of this kind while a fault lasted. Of a term of
+/// several pieces it says only where they lie together.
+fn taken_by_stronger_ns(activation: &Value, kind: &str, truth: &str) -> i64 {
     if kind == "interrupts_off" {
         return 0; // nothing runs in such a section
     }
@@ -273,6 +274,14 @@ fn taken_by_stronger_ns(activation: &Value, kind: &str) -> i64 {
     let terms = activation["ledger"]["terms"].as_array();
     let those = terms.into_iter().flatten();
     let those = those.filter(|term| stronger.contains(&kind_of(term)));
+    let is_beside = |term: &&Value| {
+        let at = |key: &str| term["range"][key].as_i64();
+        let (Some(begin_ns), Some(end_ns)) = (at("begin_ns"), at("end_ns")) else {
+            return true;
+        };
+        spans(truth).any(|(fault_ns, over_ns)| begin_ns < over_ns && fault_ns < end_ns)
+    };
+    let those = those.filter(is_beside);
     those.filter_map(|term| term["duration_ns"].as_i64()).sum()
 }
 
@@ -363,26 +372,28 @@ mod tests {
 
     #[test]
     fn a_task_is_not_charged_with_the_interrupts_in_its_time() {
-        let mut diagnosis = diagnosis("run_queue_wait", "", true);
-        diagnosis["activations"][1]["ledger"] = json!({"terms": [
-            {"kind": "run_queue_wait", "duration_ns": 90_000},
-            {"kind": "hardirq", "duration_ns": 7_000},
-            {"kind": "wakeup_delivery", "duration_ns": 3_000},
-        ]});
-        let expect = Answer::Right {
-            term_ns: 90_000,
-            error_ns: 0,
-            allowed_ns: 10_000,
+        let check = |irq_range: Value, truth: &str, expect_ns: i64| {
+            let mut diagnosis = diagnosis("run_queue_wait", "", true);
+            diagnosis["activations"][1]["ledger"] = json!({"terms": [
+                {"kind": "run_queue_wait", "duration_ns": 90_000},
+                {"kind": "hardirq", "duration_ns": 7_000, "range": irq_range},
+                {"kind": "wakeup_delivery", "duration_ns": 3_000},
+            ]});
+            let expect = Answer::Right {
+                term_ns: 90_000,
+                error_ns: expect_ns,
+                allowed_ns: 10_000,
+            };
+            let expectation = Expectation::parse("run_queue_wait").unwrap();
+            assert_eq!(compare(&expectation, &diagnosis, truth), expect, "{truth}");
         };
-        let truth = "hog h 0 500 900000\n";
-        assert_eq!(
-            compare(
-                &Expectation::parse("run_queue_wait").unwrap(),
-                &diagnosis,
-                truth
-            ),
-            expect
-        );
+        let (all, later) = ("hog h 0 500 900000\n", "hog h 0 8000 900000\n");
+        check(json!(null), all, 0);
+        let before = json!({"begin_ns": 1_000, "end_ns": 8_000});
+        check(before.clone(), all, 0);
+        // Its clock did not run yet, and then 3 us are the delivery's.
+        check(before, later, 0);
+        check(json!({"begin_ns": 7_000, "end_ns": 9_000}), later, 7_000);
     }
 
     #[test]
