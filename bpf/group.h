@@ -46,9 +46,12 @@ static __noinline bool group_is_meant(struct cgroup *group)
 	return false;
 }
 
-// Whether one of the groups of a task is meant, in whatever hierarchy.
-static __noinline bool group_of_set_is_meant(struct css_set *set)
+// Whether one of the groups of a task is meant, in whatever hierarchy; `address` is of its css_set.
+// Not static, and asked by a number: so the verifier follows its loops once, and not again wherever
+// somebody asks.
+__noinline bool group_of_set_is_meant(rts_u64 address)
 {
+	struct css_set *set = (struct css_set *)address;
 	struct list_head *head = (void *)set + bpf_core_field_offset(struct css_set, cgrp_links);
 	struct list_head *link = BPF_CORE_READ(set, cgrp_links.next);
 
@@ -72,9 +75,10 @@ static __always_inline bool group_has_member(struct meant *meant, struct task_st
 
 	if (!config.groups)
 		return false;
-	set = (rts_u64)task->cgroups;
-	if (set != meant->groups) {
-		meant->member = group_of_set_is_meant((struct css_set *)set);
+	if ((rts_u64)task->cgroups != meant->groups) {
+		// A number, not the pointer that the verifier sees above.
+		set = (rts_u64)BPF_CORE_READ(task, cgroups);
+		meant->member = group_of_set_is_meant(set);
 		meant->groups = set;
 	}
 	return meant->member && !meant->ours;

@@ -27,6 +27,17 @@ static __always_inline rts_s32 stop_of(struct task_struct *task, unsigned int ta
 	return STOP_NO;
 }
 
+// Whether a target goes back to the sleep in which it was stopped, as far as the sleep's timer says
+// that was armed anew: it had expired by the time that the target could go on. It is woken at once,
+// and what it does then is what it was due for. Whoever catches up with what it missed arms timers
+// for later.
+static __always_inline bool back_to_stopped_sleep(const struct task_state *state)
+{
+	return config.end_kind == RTS_END_BLOCKED && state->phase == PHASE_ACTIVE &&
+	       state->armed_ns && state->armed_ns <= state->asleep_until_ns &&
+	       state->asleep_until_ns <= state->stopped_until_ns;
+}
+
 // Whether the group of that number, or one below it, is the task's, which the freezer of the second
 // version holds.
 static __noinline bool group_froze(struct task_struct *task, rts_u64 id)

@@ -122,6 +122,10 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 	if (state->phase == PHASE_WOKEN &&
 	    (!target || (rts_s64)(now_ns - state->woken_ns) < CROSSING_NS_MAX))
 		return false;
+	if (target && back_to_stopped_sleep(state)) {
+		leaves_in(state, activation, PHASE_INSIDE);
+		return true;
+	}
 	if (config.end_kind == RTS_END_BLOCKED && target) {
 		struct blocked blocked;
 

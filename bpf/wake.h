@@ -156,6 +156,8 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 		stop_end(state, cpu, wakee);
 		return true;
 	}
+	if (target && state->arms && back_to_stopped_sleep(state))
+		return false;
 	runs = bpf_get_current_task_btf()->pid == wakee->pid;
 	slept = state->phase == PHASE_NONE || has_left(state);
 	slept_ns = state->slept_ns;

@@ -1,7 +1,7 @@
 //! What a watch is asked, and its form in the loaded programs' read-only data.
 
 use abi::raw;
-use event::evidence::EndKind;
+use event::evidence::{EndKind, slack_floor};
 use event::{Cpu, Duration, Prio, Result, TaskPattern};
 
 use crate::action::Action;
@@ -218,14 +218,6 @@ fn positive(name: &str, duration: Duration) -> Result<u64> {
         ));
     }
     Ok(duration.as_ns_unsigned())
-}
-
-/// A timer's slack that is worth a report by itself; the usual 50 us of fair tasks are not.
-const SLACK_FLOOR_MIN: Duration = Duration::from_ms(1);
-
-/// From which slack on a timer counts as due before it.
-fn slack_floor(threshold: Duration) -> Duration {
-    Duration::from_ns(threshold.as_ns() / 2).max(SLACK_FLOOR_MIN)
 }
 
 fn softirq(vector: Option<u32>) -> Result<i32> {

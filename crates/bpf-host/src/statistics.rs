@@ -100,6 +100,12 @@ pub(crate) fn program_costs(object: &Object) -> Vec<ProgramCost> {
     program_infos(object).into_iter().map(cost).collect()
 }
 
+/// How many steps the verifier took for each program.
+pub(crate) fn verified_steps(object: &Object) -> Vec<(String, u32)> {
+    let steps = |(program, info): (String, ProgramInfo)| (program, info.verified_steps);
+    program_infos(object).into_iter().map(steps).collect()
+}
+
 /// Calls that the kernel left out because a program would have interrupted itself.
 pub(crate) fn recursion_misses(object: &Object) -> u64 {
     let infos = program_infos(object).into_iter();
@@ -111,6 +117,7 @@ struct ProgramInfo {
     run_cnt: u64,
     run_time_ns: u64,
     recursion_misses: u64,
+    verified_steps: u32,
 }
 
 fn program_infos(object: &Object) -> Vec<(String, ProgramInfo)> {
@@ -133,6 +140,7 @@ fn program_info(program: &libbpf_rs::Program<'_>) -> Option<ProgramInfo> {
         run_cnt: info.run_cnt,
         run_time_ns: info.run_time_ns,
         recursion_misses: info.recursion_misses,
+        verified_steps: info.verified_insns,
     })
 }
 

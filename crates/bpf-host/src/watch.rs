@@ -209,6 +209,12 @@ impl Watch {
         self.links.len() + self.switches.len() + self.wakes.len()
     }
 
+    /// For tests: how many steps the verifier took for each program.
+    #[doc(hidden)]
+    pub fn verified_steps(&self) -> Vec<(String, u32)> {
+        statistics::verified_steps(&self.object)
+    }
+
     /// For tests: no wake-up is seen while `meanwhile` runs, and no switch where these are hidden
     /// too, as where the kernel calls no program.
     ///

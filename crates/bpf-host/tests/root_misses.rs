@@ -197,6 +197,68 @@ fn who_is_stopped_in_its_sleep_is_late_only_since_that_was_to_end() {
 }
 
 #[test]
+fn what_it_does_behind_the_sleep_in_which_it_was_stopped_is_part_of_the_miss() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    const WORK: Time = Time::from_millis(4);
+    let check = |sleep: Sleep| {
+        let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+        let beat = (Time::from_millis(20), WORK);
+        let victim = Process::working("scene-victim", STAGE, beat, sleep);
+        while watch.statistics().expect("counters").samples < 2 {
+            std::thread::yield_now();
+        }
+        let hits = hits(&mut ring, || {
+            victim.until_asleep();
+            victim.stop_for(STOP);
+            // Its work is over by its next sleep but one.
+            std::thread::sleep(STOP);
+        });
+        // Where it was stopped in its work after all, that is no less than this.
+        let miss = hits
+            .iter()
+            .find(|hit| hit.latency() >= Duration::from_ms(25));
+        let miss = miss.unwrap_or_else(|| panic!("{sleep:?}: {hits:#?}"));
+        let woken = miss
+            .steps
+            .iter()
+            .rfind(|step| step.kind == StepKind::Waking);
+        let worked = woken.map(|woken| miss.end - woken.time).expect("a wake-up");
+        let least = Duration::from_ns(WORK.as_nanos() as i64);
+        assert!(worked >= least, "{sleep:?} {worked}: {miss:#?}");
+    };
+    check(Sleep::Relative);
+    check(Sleep::Absolute);
+    check(Sleep::Futex);
+    check(Sleep::Poll);
+}
+
+#[test]
+fn each_job_that_a_task_catches_up_with_behind_a_stop_is_an_activation() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    const JOBS: u32 = 40;
+    let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+    let beat = (Time::from_millis(10), Time::from_millis(1));
+    let hits = hits(&mut ring, || {
+        let victim = Process::periodic("scene-victim", STAGE, beat, JOBS);
+        victim.until_asleep();
+        victim.stop_for(STOP);
+        victim.wait();
+    });
+    let statistics = watch.statistics().expect("counters");
+    // The first is from its name to its first sleep.
+    let expect = u64::from(JOBS) + 1;
+    assert_eq!(statistics.samples, expect, "{statistics:#?} {hits:#?}");
+    let stops = records(&watch).stopped;
+    assert_eq!(stops.len(), 1, "{stops:#?}");
+}
+
+#[test]
 fn who_waits_for_its_child_of_vfork_counts_as_frozen_to_the_kernel_and_is_not() {
     let _privileged = testkit::privileged();
     let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");

@@ -63,6 +63,47 @@ impl Process {
 
     /// It sleeps for `pause` at a time.
     pub fn sleeping(name: &str, cpu: usize, pause: Duration, sleep: Sleep) -> Process {
+        Process::doing(name, cpu, || {
+            loop {
+                sleep.run(pause.as_nanos() as i64);
+            }
+        })
+    }
+
+    /// It sleeps for `pause` and works for `work`, again and again.
+    pub fn working(
+        name: &str,
+        cpu: usize,
+        (pause, work): (Duration, Duration),
+        sleep: Sleep,
+    ) -> Process {
+        Process::doing(name, cpu, || {
+            loop {
+                sleep.run(pause.as_nanos() as i64);
+                super::spin(work);
+            }
+        })
+    }
+
+    /// It works for `work` in each `period`, so often, and ends; it catches up with what it missed.
+    pub fn periodic(
+        name: &str,
+        cpu: usize,
+        (period, work): (Duration, Duration),
+        times: u32,
+    ) -> Process {
+        Process::doing(name, cpu, || {
+            let mut due_ns = super::monotonic_ns();
+            for _ in 0..times {
+                due_ns += period.as_nanos() as i64;
+                super::sleep_until(due_ns);
+                super::spin(work);
+            }
+        })
+    }
+
+    /// It does what calls only what a signal handler may, and ends.
+    fn doing(name: &str, cpu: usize, does: impl Fn()) -> Process {
         let name = std::ffi::CString::new(name).unwrap();
         // SAFETY: the child of a process of several threads calls only what a signal handler may.
         let pid = unsafe { libc::fork() };
@@ -78,9 +119,9 @@ impl Process {
                 let param = libc::sched_param { sched_priority: 10 };
                 libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param);
             }
-            loop {
-                sleep.run(pause.as_nanos() as i64);
-            }
+            does();
+            // SAFETY: it ends the process.
+            unsafe { libc::_exit(0) };
         }
         let process = Process {
             pid,
@@ -109,6 +150,14 @@ impl Process {
         meanwhile();
         self.signal(libc::SIGCONT);
         self.until_changed(libc::WCONTINUED);
+    }
+
+    /// Returns when it sleeps.
+    pub fn until_asleep(&self) {
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", self.pid));
+        while !stat().is_ok_and(|stat| stat.contains(") S ")) {
+            std::thread::yield_now();
+        }
     }
 
     pub fn kill(&self) {

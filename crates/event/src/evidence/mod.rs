@@ -39,7 +39,7 @@ pub use moment::{Moment, Role};
 pub use preemption_model::PreemptionModel;
 pub use preemption_off::PreemptionOff;
 pub use record::{Place, Source};
-pub use released::{ReleaseKind, Released};
+pub use released::{ReleaseKind, Released, slack_floor};
 pub use stack::{Frame, Stack, named, unnamed};
 pub use steal::Steal;
 pub use stopped::{Asleep, StopKind, Stopped};

@@ -33,6 +33,14 @@ impl ReleaseKind {
 
 label_part!(ReleaseKind);
 
+/// A timer's slack that is worth a report by itself; the usual 50 us of fair tasks are not.
+const SLACK_FLOOR_MIN: Duration = Duration::from_ms(1);
+
+/// From which slack of its timer on a target is due before that, where it may take `threshold`.
+pub fn slack_floor(threshold: Duration) -> Duration {
+    Duration::from_ns(threshold.as_ns() / 2).max(SLACK_FLOOR_MIN)
+}
+
 record! {
     /// A target was due before its timer woke it. Its time is the wake-up.
     Released as "rtscope_released" {
