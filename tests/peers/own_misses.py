@@ -4,8 +4,10 @@
 
 usage: own_misses.py RTSCOPE TASK OVER_MS COMMAND...      (as root)
 
-COMMAND prints a line like "[1795466120.878161] missed the 1 ms deadline by 4.660 ms (woke 5.510 ms
-late)" for each miss; its deadline is what an activation may take.
+COMMAND prints for each miss a line like "[1795466120.878161] missed the 1 ms deadline by 4.660 ms
+(woke 5.510 ms late)", whose deadline is what an activation may take; or one like "29264.840746 XRUN
+1", by CLOCK_MONOTONIC, as a client of JACK may: that one is told while the late activation goes on,
+or by the next cycle. Or it prints "max 61.645 ms" at its end, as a client of a server may.
 """
 
 import json
@@ -23,6 +25,10 @@ MISS = re.compile(
 )
 # The line is printed behind the end that it tells of, and its activation ends behind the line.
 NEAR_US = 2_000
+XRUN = re.compile(r"^(\d+\.\d+) XRUN \d+", re.MULTILINE)
+# Two cycles of 256 frames at 48 kHz: whoever is late is noticed in the next one.
+XRUN_US = 10_700
+LONGEST = re.compile(r"max ([\d.]+) ms")
 
 
 def printed(text, over_us):
@@ -56,6 +62,47 @@ def compare(name, misses, late):
     for end_us, length_us, woke_us in misses:
         if all(abs(one[0] - end_us) >= NEAR_US for one in late):
             print(f"    not told: {length_us / 1e3:.3f} ms, woke {woke_us / 1e3:.3f} ms late")
+
+
+def compare_xruns(name, xruns, late, wall_us):
+    """An xrun falls into a late activation, or comes soon after it; several may be of one."""
+    spans = [(end - length - wall_us, end - wall_us, cause) for end, length, cause in late]
+    told, causes, left = 0, Counter(), []
+    for at_us in xruns:
+        his = [one for one in spans if one[0] <= at_us <= one[1] + XRUN_US]
+        told += bool(his)
+        if his:
+            causes[max(his, key=lambda one: one[1] - one[0])[2]] += 1
+        else:
+            left.append(at_us)
+    silent = sum(
+        all(not begin <= at_us <= end + XRUN_US for at_us in xruns) for begin, end, _ in spans
+    )
+    print(f"  {name}: {told} of {len(xruns)} xruns, {silent} late without one")
+    for cause, count in causes.most_common():
+        print(f"    {count:3}  {cause}")
+    for at_us in left:
+        print(f"    not told: {at_us / 1e6:.6f}")
+
+
+def compare_longest(name, text, late):
+    """A client's longest wait holds its server's longest activation."""
+    longest = max(float(found) for found in LONGEST.findall(text))
+    ours = max((length for _, length, _ in late), default=0.0) / 1e3
+    print(f"  {name}: the client's longest {longest:.3f} ms, ours {ours:.3f} ms, {len(late)} told")
+    for cause, count in Counter(cause for _, _, cause in late).most_common():
+        print(f"    {count:3}  {cause}")
+
+
+def compare_as_printed(name, text, late, over_us):
+    """By whichever lines the program prints."""
+    if LONGEST.search(text):
+        compare_longest(name, text, late)
+    elif XRUN.search(text):
+        wall_us = (time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()) / 1e3
+        compare_xruns(name, [float(at) * 1e6 for at in XRUN.findall(text)], late, wall_us)
+    else:
+        compare(name, printed(text, over_us), late)
 
 
 def watched(rtscope, task, over_ms, command, options, folder):
@@ -105,11 +152,13 @@ def main():
             folder = Path(scratch) / name.replace(" ", "")
             text, late, code = watched(rtscope, task, over_ms, command, options, folder)
             misses = printed(text, over_us)
-            if options:
+            if options and misses:
                 # A wait ends where the work behind it begins.
                 waits = [(end - all_of_it + woke, woke) for end, all_of_it, woke in misses]
                 misses = [(end, woke, woke) for end, woke in waits if woke > over_us]
-            compare(f"{name} ({code})", misses, late)
+                compare(f"{name} ({code})", misses, late)
+            else:
+                compare_as_printed(f"{name} ({code})", text, late, over_us)
         trace = str(Path(scratch) / "trace")
         run = subprocess.run(
             [rtscope, "record", "-o", trace, "--", *command],
@@ -117,9 +166,8 @@ def main():
             text=True,
             check=False,
         )
-        misses = printed(run.stdout + run.stderr, over_us)
         late, code = diagnosed(rtscope, task, over_ms, trace)
-        compare(f"record, diagnose ({code})", misses, late)
+        compare_as_printed(f"record, diagnose ({code})", run.stdout + run.stderr, late, over_us)
         asked = [rtscope, "check", trace, "--task", task, "--over", f"{over_ms}ms"]
         check = subprocess.run(asked, capture_output=True, text=True, check=False)
         words = " ".join(check.stdout.split("\n")[:2])

@@ -10,6 +10,7 @@ use crate::finding::{Diagnosis, Grade, Group, LateActivation};
 use crate::ledger::{Account, ledger};
 use crate::model::{Candidate, End, Model, Version, What, begin_at};
 use crate::query::Query;
+use crate::thread_names::ThreadNames;
 use crate::verdict;
 use crate::waits::waited_since;
 use crate::warnings::{record_command, warnings};
@@ -277,9 +278,11 @@ fn group(
     query: &Query,
 ) -> Vec<Group> {
     let mut by_cause: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let names = ThreadNames::of(model);
+    let called = |task: &TaskRef| names.stable(model, task);
     for (place, late) in activations.iter().enumerate() {
         by_cause
-            .entry(verdict::signature(info, late))
+            .entry(verdict::signature(info, late, called))
             .or_default()
             .push(place);
     }

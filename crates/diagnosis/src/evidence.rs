@@ -45,6 +45,11 @@ impl Evidence {
         self.records.stopped.push(stop);
     }
 
+    /// A timer's slack that only its arming tells of.
+    pub fn saw_slack(&mut self, released: evidence::Released) {
+        self.records.released.push(released);
+    }
+
     /// Adds an event of this kind; one that makes no sense is left out.
     pub fn add(&mut self, kind: Kind, cpu: Cpu, event: &EventView<'_>, classes: &[EventClass]) {
         let Some(class) = classes.get(event.class().0 as usize) else {

@@ -33,6 +33,7 @@ mod quota;
 mod signature;
 mod stacks;
 mod term;
+mod thread_names;
 mod verdict;
 mod waits;
 mod warnings;

@@ -3,13 +3,18 @@
 
 use kernel_state::{softirq_name, vector_name};
 
+use event::evidence::TaskRef;
+
 use crate::term::TermKind;
 
 /// What `kinds` have in common with the same fault in another run: tags of the ledger's terms and
-/// names of functions, interrupts and tasks. The order does not count, because causes of nearly the
-/// same length change places from one time to the next.
-pub(crate) fn signature<'a>(kinds: impl Iterator<Item = &'a TermKind>) -> String {
-    let mut causes: Vec<String> = kinds.map(cause).collect();
+/// names of functions, interrupts and tasks, these as `task` calls them. The order does not count,
+/// because causes of nearly the same length change places from one time to the next.
+pub(crate) fn signature<'a>(
+    kinds: impl Iterator<Item = &'a TermKind>,
+    task: impl Fn(&TaskRef) -> String,
+) -> String {
+    let mut causes: Vec<String> = kinds.map(|kind| cause(kind, &task)).collect();
     causes.sort_unstable();
     causes.dedup();
     causes.join("+")
@@ -25,7 +30,7 @@ pub(crate) fn names_task(signature: &str, name: &str) -> bool {
         .any(|one| one == name)
 }
 
-fn cause(kind: &TermKind) -> String {
+fn cause(kind: &TermKind, task: impl Fn(&TaskRef) -> String) -> String {
     let tag = kind.tag();
     let name = match kind {
         TermKind::InterruptsOff { function, .. }
@@ -44,12 +49,10 @@ fn cause(kind: &TermKind) -> String {
             let name = softirq_name(*vector).map(str::to_owned);
             Some(name.unwrap_or_else(|| vector.to_string()))
         }
-        TermKind::PriorityInversion { owner, behind } => Some(format!(
-            "{}<{}",
-            stable_task(&owner.comm),
-            stable_task(&behind.comm)
-        )),
-        other => other.task().map(|task| stable_task(&task.comm)),
+        TermKind::PriorityInversion { owner, behind } => {
+            Some(format!("{}<{}", task(owner), task(behind)))
+        }
+        other => other.task().map(task),
     };
     match name {
         Some(name) => format!("{tag}:{name}"),
@@ -138,6 +141,10 @@ fn numbers_out(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn by_name(task: &TaskRef) -> String {
+        stable_task(&task.comm)
+    }
+
     #[test]
     fn a_signature_names_the_tasks_of_its_causes_and_no_parts_of_their_names() {
         let check = |name: &str, expect: bool| {
@@ -209,15 +216,18 @@ mod tests {
             irq,
             name: String::new(),
         };
-        assert_eq!(signature([unnamed(17)].iter()), "hardirq");
-        assert_eq!(signature([unnamed(-1)].iter()), "hardirq:local timer");
+        assert_eq!(signature([unnamed(17)].iter(), by_name), "hardirq");
+        assert_eq!(
+            signature([unnamed(-1)].iter(), by_name),
+            "hardirq:local timer"
+        );
     }
 
     #[test]
     fn the_order_of_causes_is_not_part_of_the_signature() {
         let (a, b) = (TermKind::Nmi, TermKind::BlockIo);
         let expect = "block_io+nmi";
-        assert_eq!(signature([&a, &b].into_iter()), expect);
-        assert_eq!(signature([&b, &a].into_iter()), expect);
+        assert_eq!(signature([&a, &b].into_iter(), by_name), expect);
+        assert_eq!(signature([&b, &a].into_iter(), by_name), expect);
     }
 }

@@ -138,8 +138,12 @@ fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit
 /// The signature of an activation that its task's own work made long.
 pub(crate) const OWN_WORK: &str = "own work";
 
-/// The cause without numbers that change from run to run.
-pub(crate) fn signature(info: &TraceInfo, late: &LateActivation) -> String {
+/// The cause without what changes from run to run; tasks as `task` calls them.
+pub(crate) fn signature(
+    info: &TraceInfo,
+    late: &LateActivation,
+    task: impl Fn(&TaskRef) -> String,
+) -> String {
     let culprits = culprits(late);
     if is_own_work(late) {
         return OWN_WORK.to_owned();
@@ -152,7 +156,7 @@ pub(crate) fn signature(info: &TraceInfo, late: &LateActivation) -> String {
         .enumerate()
         .filter(|(place, culprit)| *place == 0 || culprit.share >= SIGNATURE_SHARE_MIN)
         .map(|(_, culprit)| &culprit.kind);
-    signature::signature(named)
+    signature::signature(named, task)
 }
 
 pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) -> Verdict {

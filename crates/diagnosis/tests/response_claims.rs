@@ -63,6 +63,37 @@ fn work_of_its_own_is_told_apart_from_the_wait_before_it() {
 }
 
 #[test]
+fn the_slack_of_a_timer_is_told_from_its_arming_too() {
+    let asked = |soft_us: i64, over_ms: i64| {
+        let trace = SyntheticTrace::new()
+            .shows_timers()
+            .at(10)
+            .run(FAIR)
+            .at(500);
+        let trace = trace.hrtimer_start_with_slack(0x1000, soft_us, 41_000);
+        let trace = trace.at(510).block(FAIR, Task::IDLE).at(40_000).timer_irq();
+        let trace = trace.hrtimer_expire(0x1000).after(2).wake(FAIR);
+        let trace = trace.hrtimer_done(0x1000).after(1).timer_irq_end();
+        let trace = trace.after(5).run(FAIR).after(100).block(FAIR, Task::IDLE);
+        let query = Query {
+            tasks: TaskFilter::from(Tid(FAIR.tid)),
+            threshold: Some(Duration::from_ms(over_ms)),
+            ..Query::default()
+        };
+        diagnose(&trace.build(), &query).expect("the trace can be diagnosed")
+    };
+    let late = asked(3_000, 5);
+    assert!(
+        sentence(&late).contains("the slack that it allows its timer took 37.000 ms (100.0 %)"),
+        "{late:#?}"
+    );
+    assert_eq!(late.groups[0].signature, "timer_slack");
+    assert!(asked(3_000, 50).activations.is_empty());
+    // Less than half of what is allowed is none of the late time.
+    assert!(asked(39_000, 5).activations.is_empty());
+}
+
+#[test]
 fn a_task_that_is_lowered_in_the_midst_of_its_work_is_told_with_both_priorities() {
     let says = |then: Task| {
         let trace = begun(LOOP).at(1100).preempt(then, FAIR);

@@ -117,6 +117,53 @@ fn the_same_fault_has_the_same_signature_after_another_boot() {
     }
 }
 
+/// Of the threads of a compiler, each of which is in the victim's way once.
+fn behind_threads(names: &[&'static str]) -> Vec<String> {
+    let (victim, compiler) = (Task::rt(100, "victim", 40), Task::rt(50, "rustc", 45));
+    let mut trace = SyntheticTrace::new().shows_timers().at(10);
+    trace = trace.block(victim, Task::IDLE);
+    for (begin_us, (tid, name)) in (1_000..).step_by(20_000).zip((200..).zip(names)) {
+        let hog = Task::rt(tid, name, 60);
+        trace = trace.at(begin_us).run(compiler).after(10);
+        trace = trace.fork_thread(compiler, hog).after(10);
+        trace = trace.preempt(compiler, hog).after(100).wake(victim);
+        trace = trace.after(4_000).end(hog, victim);
+        trace = trace.after(50).block(victim, Task::IDLE);
+    }
+    let query = Query {
+        tasks: TaskFilter::parse(&["victim"]).expect("names tasks"),
+        threshold: Some(Duration::from_us(500)),
+        worst: 0,
+        ..Query::default()
+    };
+    let found = diagnose(&trace.build(), &query).expect("it can be diagnosed");
+    assert_eq!(found.activations.len(), names.len(), "{found:#?}");
+    signatures(&found).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn threads_with_names_that_mean_nothing_are_called_after_their_process() {
+    let check = |names: &[&'static str], expect: &[&str]| {
+        assert_eq!(behind_threads(names), expect, "{names:?}");
+    };
+    // One of five would pass for a word.
+    let drawn = [
+        "opt 3jk4hfgw0s5",
+        "opt 0bw4xm2wq9x",
+        "opt a7f30c9e21b",
+        "opt 9k2m5p8r1tq",
+        "opt habitorelan",
+    ];
+    check(&drawn, &["run_queue_wait:rustc"]);
+    check(&drawn[4..], &["run_queue_wait:opt habitorelan"]);
+    let meant = ["lint checker", "lint mp3player"];
+    let each = [
+        "run_queue_wait:lint checker",
+        "run_queue_wait:lint mp3player",
+    ];
+    check(&meant, &each);
+}
+
 #[test]
 fn a_console_that_keeps_interrupts_off_is_advised_to_print_less() {
     let console = MONDAY.console(1);

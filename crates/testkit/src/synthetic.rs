@@ -285,14 +285,20 @@ impl SyntheticTrace {
 
     /// A timer is started, to expire at `expires_us`.
     pub fn hrtimer_start(self, hrtimer: u64, expires_us: i64) -> Self {
+        self.hrtimer_start_with_slack(hrtimer, expires_us, expires_us)
+    }
+
+    /// The same of one that may run from `soft_us` on.
+    pub fn hrtimer_start_with_slack(self, hrtimer: u64, soft_us: i64, expires_us: i64) -> Self {
         let expires = Value::Signed(expires_us * 1_000);
+        let soft = Value::Signed(soft_us * 1_000);
         let timer = Value::Unsigned(hrtimer);
         self.event(
             "timer_hrtimer_start",
             &[
                 ("hrtimer", timer),
-                ("expires", expires.clone()),
-                ("softexpires", expires),
+                ("expires", expires),
+                ("softexpires", soft),
             ],
         )
     }

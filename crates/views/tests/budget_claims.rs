@@ -180,8 +180,15 @@ const TIMER: u64 = 7;
 /// The thread sets a timer for `due_us` at `set_us`, sleeps, and is woken by it at 13 ms; its work
 /// ends 100 µs later.
 fn released(set_us: i64, due_us: i64) -> SyntheticTrace {
+    released_with_slack(set_us, due_us, due_us)
+}
+
+/// The same, of a timer that may run from `due_us` on, and until `last_us`.
+fn released_with_slack(set_us: i64, due_us: i64, last_us: i64) -> SyntheticTrace {
     let trace = SyntheticTrace::new().at(0).run(WORK);
-    let trace = trace.at(set_us).hrtimer_start(TIMER, due_us);
+    let trace = trace
+        .at(set_us)
+        .hrtimer_start_with_slack(TIMER, due_us, last_us);
     let trace = trace.after(1).block(WORK, HOG);
     let trace = trace.at(13_000).timer_irq().hrtimer_expire(TIMER);
     let trace = trace.wake(WORK).hrtimer_done(TIMER).timer_irq_end();
@@ -200,6 +207,23 @@ fn a_response_begins_where_the_timer_was_due_that_woke_its_thread() {
     let trace = || released(12_000, 10_000);
     check(trace(), "response of work within 1100us", "held");
     check(trace(), "response of work within 1099us", "broken");
+}
+
+#[test]
+fn a_response_begins_before_the_slack_of_its_timer_where_that_is_half_of_its_limit() {
+    // The timer runs in its slack, or behind it.
+    for last_us in [30_000, 12_000] {
+        let trace = || released_with_slack(5_000, 8_000, last_us);
+        check(trace(), "response of work within 5100us", "held");
+        check(trace(), "response of work within 5099us", "broken");
+        check(trace(), "timer of work within 1001us", "held");
+    }
+    let little = || released_with_slack(5_000, 9_100, 10_000);
+    check(little(), "response of work within 3100us", "held");
+    check(little(), "response of work within 1500us", "broken");
+    let half = || released_with_slack(5_000, 8_000, 10_000);
+    check(half(), "response of work within 4900us", "held");
+    check(half(), "response of work within 4000us", "broken");
 }
 
 #[test]

@@ -7,14 +7,14 @@ use trace::{EventView, LossCause, Lost, LostFrom};
 
 use super::candidates::{Candidates, End};
 use super::chain::{Arena, NodeId};
-use super::cpu::CpuState;
+use super::cpu::{Armed, CpuState};
 use super::ends::Work;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::{Contended, Model, promised};
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
-use event::evidence::Kind;
+use event::evidence::{Kind, slack_floor};
 use kernel_state::bind::{self, Bound, Families, Known, Sched};
 use kernel_state::{Cycles, Kernel};
 
@@ -24,7 +24,9 @@ pub(super) struct Builder {
     pub(super) cpus: Vec<CpuState>,
     pub(super) tasks: Tasks,
     pub(super) arena: Arena,
-    pub(super) timers: HashMap<u64, i64>,
+    pub(super) timers: HashMap<u64, Armed>,
+    /// From which slack on a timer's owner is due before it.
+    pub(super) slack_floor_ns: i64,
     pub(super) irq_names: BTreeMap<i32, String>,
     pub(super) losses: Vec<Lost>,
     pub(super) evidence: Evidence,
@@ -60,6 +62,7 @@ impl Builder {
             tasks: Tasks::new(query.tasks.clone()),
             arena: Arena::default(),
             timers: HashMap::new(),
+            slack_floor_ns: slack_floor(query.threshold.unwrap_or_default()).as_ns(),
             irq_names: BTreeMap::new(),
             losses: vec![],
             evidence: Evidence::default(),

@@ -25,9 +25,20 @@ pub(super) const VECTORS_MAX: usize = 32;
 /// Hard interrupts that may nest; more means that exits were missed.
 pub(super) const NESTING_MAX: usize = 8;
 
+/// A timer as it was armed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Armed {
+    /// When what it wakes is due.
+    pub due_ns: i64,
+    /// So much later it may run; 0: too little to count.
+    pub slack_ns: i64,
+}
+
 /// The state of one CPU.
 #[derive(Debug)]
 pub(super) struct CpuState {
+    /// The timer in progress, where its slack counts.
+    pub slack: Option<Armed>,
     pub current: Option<TaskIndex>,
     pub frames: Vec<HardFrame>,
     /// The last thing that happened here, but for events that change nobody's place.
@@ -49,6 +60,7 @@ pub(super) struct CpuState {
 impl Default for CpuState {
     fn default() -> Self {
         CpuState {
+            slack: None,
             current: None,
             frames: vec![],
             left_handler: None,

@@ -6,7 +6,7 @@ use trace::EventView;
 use super::Contended;
 use super::build::Builder;
 use super::chain::{NewNode, NodeId};
-use super::cpu::{HardFrame, LeftHandler, NESTING_MAX, VECTORS_MAX};
+use super::cpu::{Armed, HardFrame, LeftHandler, NESTING_MAX, VECTORS_MAX};
 use super::tasks::{SoftFrame, VersionId};
 use super::timeline::{Mark, Occupant, Segment, What};
 use super::wake::By;
@@ -73,9 +73,14 @@ impl Builder {
             Handler::SoftirqEntry { vec } => self.soft_entry(cpu, now_ns, event.u64(vec)),
             Handler::SoftirqExit { vec } => self.soft_exit(cpu, now_ns, event.u64(vec)),
             Handler::HrtimerStart {
-                hrtimer, expires, ..
+                hrtimer,
+                expires,
+                soft,
+                ..
             } => {
-                self.timers.insert(event.u64(hrtimer), event.i64(expires));
+                let expires_ns = event.i64(expires);
+                let soft_ns = soft.map_or(expires_ns, |soft| event.i64(soft));
+                self.arm(event.u64(hrtimer), soft_ns, expires_ns);
             }
             Handler::HrtimerCancel { hrtimer } => {
                 self.timers.remove(&event.u64(hrtimer));
@@ -258,6 +263,22 @@ impl Builder {
         }
     }
 
+    /// A timer is armed; much slack is its owner's doing, who is due before it.
+    fn arm(&mut self, hrtimer: u64, soft_ns: i64, expires_ns: i64) {
+        let slack_ns = expires_ns.saturating_sub(soft_ns);
+        let armed = match slack_ns >= self.slack_floor_ns {
+            true => Armed {
+                due_ns: soft_ns,
+                slack_ns,
+            },
+            false => Armed {
+                due_ns: expires_ns,
+                slack_ns: 0,
+            },
+        };
+        self.timers.insert(hrtimer, armed);
+    }
+
     /// A timer's callback begins: its expiry is the origin of what it wakes.
     fn timer_entry(&mut self, cpu: u32, now_ns: i64, hrtimer: u64, base_now_ns: i64) {
         let id = (hrtimer & 0x7fff_ffff) as i32;
@@ -267,7 +288,8 @@ impl Builder {
             kind,
             id,
         });
-        let expires_ns = self.timers.remove(&hrtimer);
+        let armed = self.timers.remove(&hrtimer);
+        self.cpu(cpu).slack = None;
         let same_clock = base_now_ns.abs_diff(now_ns) <= SAME_CLOCK_NS;
         if !same_clock {
             self.other_clock(now_ns, hrtimer, base_now_ns);
@@ -278,18 +300,19 @@ impl Builder {
         let Some(first) = self.arena.get(base).copied() else {
             return;
         };
-        let believed = |expires_ns: &i64| {
-            let lateness_ns = first.origin_ns.saturating_sub(*expires_ns);
+        let believed = |armed: &Armed| {
+            let lateness_ns = first.origin_ns.saturating_sub(armed.due_ns);
             (0..=LATENESS_MAX_NS).contains(&lateness_ns)
         };
         let mut chain = base;
-        if let Some(expires_ns) = expires_ns.filter(believed)
+        if let Some(armed) = armed.filter(believed)
             && same_clock
             && first.depth <= REBASE_DEPTH_MAX
         {
+            self.cpu(cpu).slack = (armed.slack_ns > 0).then_some(armed);
             let kind = StepKind::TimerExpiry;
             let origin = NewNode {
-                time_ns: expires_ns,
+                time_ns: armed.due_ns,
                 kind,
                 cpu,
                 id,
@@ -324,6 +347,7 @@ impl Builder {
     }
 
     fn timer_exit(&mut self, cpu: u32) {
+        self.cpu(cpu).slack = None;
         if let Some(base) = self.handler_base(cpu) {
             self.set_handler_chain(cpu, base);
         }

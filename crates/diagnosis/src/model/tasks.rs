@@ -432,6 +432,21 @@ impl Tasks {
         self.belongs.get(&tid)?.pid
     }
 
+    /// All that were seen, once for each name and priority.
+    pub fn known(&self) -> impl Iterator<Item = TaskRef> {
+        self.versions.iter().map(Version::task_ref)
+    }
+
+    /// What the first thread of a thread's process is called, where events said it.
+    pub fn leader_of(&self, tid: i32) -> Option<&[u8]> {
+        let pid = self.process_of(tid)?;
+        let said = || self.belongs.get(&pid.0).map(Belongs::comm);
+        let seen = self.find(pid.0, 0);
+        let seen = seen.map(|task| self.states[task.0 as usize].version);
+        let seen = seen.and_then(|version| self.version(version));
+        seen.map(Version::comm).or_else(said)
+    }
+
     /// Whether the question means a task of which only this is known.
     pub fn means(&self, task: &TaskRef) -> bool {
         let named = self.named(task.tid, task.comm.as_bytes(), task.prio);
@@ -441,13 +456,7 @@ impl Tasks {
     /// What is known of a task.
     fn named<'a>(&'a self, tid: Tid, comm: &'a [u8], prio: Prio) -> NamedTask<'a> {
         let belongs = self.belongs.get(&tid.0).copied().unwrap_or_default();
-        let leader = belongs.pid.and_then(|pid| {
-            let seen = self.find(pid.0, 0);
-            let seen = seen.map(|task| self.states[task.0 as usize].version);
-            let said = || self.belongs.get(&pid.0).map(Belongs::comm);
-            let seen = seen.and_then(|version| self.version(version));
-            seen.map(Version::comm).or_else(said)
-        });
+        let leader = self.leader_of(tid.0);
         NamedTask {
             tid,
             comm,

@@ -1,7 +1,8 @@
 //! The pass over the events: who wakes whom, and where a chain goes on. What the task did that is
 //! woken, the kernel's state says.
 
-use event::Prio;
+use event::evidence::{ReleaseKind, Released};
+use event::{Cpu, Duration, Instant, Prio};
 use kernel_state::bind::{TaskFields, WakeKind, WakeUp, Within};
 use kernel_state::{Kernel, ProcId, Wakee};
 use trace::EventView;
@@ -138,6 +139,7 @@ impl Builder {
             return;
         }
         let chain = self.arena.add(parent, step);
+        self.note_slack((cpu, now_ns), task);
         let chain = self.wait_since_block(task, parent, chain);
         let state = self.tasks.state(task);
         state.work.seems_since_ns = seems.map(|origin_ns| origin_ns.max(state.blocked_ns));
@@ -146,6 +148,26 @@ impl Builder {
         state.chain = chain;
         self.note_woken(cpu, now_ns, task, by);
         self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
+    }
+
+    /// A timer with slack wakes a task: a watch's record says so, or its arming does.
+    fn note_slack(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex) {
+        let armed = self.cpus.get(cpu as usize).and_then(|cpu| cpu.slack);
+        let version = self.tasks.states[task.0 as usize].version;
+        let version = self.tasks.version(version);
+        if let (Some(armed), Some(version)) = (armed, version)
+            && !self.families.hit
+        {
+            self.evidence.saw_slack(Released {
+                cpu: Cpu(cpu),
+                time: Instant::from_ns(now_ns),
+                release: Instant::from_ns(armed.due_ns),
+                previous: Instant::from_ns(0),
+                slack: Duration::from_ns(armed.slack_ns),
+                task: version.task_ref(),
+                why: ReleaseKind::Slack,
+            });
+        }
     }
 
     /// A task is on a run queue; `new`: it was just made.

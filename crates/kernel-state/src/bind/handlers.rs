@@ -37,6 +37,8 @@ pub enum Handler {
     HrtimerStart {
         hrtimer: FieldId,
         expires: FieldId,
+        /// From when on it may run already; the rest is its slack.
+        soft: Option<FieldId>,
         function: Option<FieldId>,
     },
     HrtimerCancel {
@@ -118,6 +120,7 @@ pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
         "timer_hrtimer_start" | "hrtimer_start" => Handler::HrtimerStart {
             hrtimer: field("hrtimer")?,
             expires: field("expires")?,
+            soft: field("softexpires"),
             function: field("function"),
         },
         "timer_hrtimer_cancel" | "hrtimer_cancel" => Handler::HrtimerCancel {

@@ -58,6 +58,15 @@ impl SyntheticTrace {
 
     /// `sched_process_fork`: `parent` makes `child`, a process of its own.
     pub fn fork(self, parent: Task, child: Task) -> Self {
+        self.fork_into(parent, child, child.tid)
+    }
+
+    /// The same of a thread of `parent`'s process, whose first one that is.
+    pub fn fork_thread(self, parent: Task, child: Task) -> Self {
+        self.fork_into(parent, child, parent.tid)
+    }
+
+    fn fork_into(self, parent: Task, child: Task, child_pid: i32) -> Self {
         self.event(
             "sched_process_fork",
             &[
@@ -66,7 +75,7 @@ impl SyntheticTrace {
                 ("parent_pid", int(parent.tid)),
                 ("child_comm", text(child.comm)),
                 ("child_tid", int(child.tid)),
-                ("child_pid", int(child.tid)),
+                ("child_pid", int(child_pid)),
             ],
         )
     }

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use event::{Error, ErrorKind, Result};
+use event::evidence::slack_floor;
+use event::{Duration, Error, ErrorKind, Result};
 use expr::{Glob, Text};
 use kernel_state::bind::{Handler, Known};
 use kernel_state::{Kernel, ProcId, softirq_name};
@@ -85,6 +86,8 @@ pub(super) enum Handled {
 struct Set {
     /// In its own clock.
     expires_ns: i64,
+    /// What it wakes is due so much earlier; 0: the slack is too little to count.
+    slack_ns: i64,
     /// When it was set.
     at_ns: i64,
     owner: Option<ProcId>,
@@ -108,13 +111,16 @@ pub(super) struct Handlers {
     expired: HashMap<u32, (u64, Option<ProcId>)>,
     /// The timer whose function runs on a CPU was due then.
     due_ns: Vec<Option<i64>>,
+    /// From which slack on what a timer wakes is due before it.
+    slack_floor_ns: i64,
 }
 
 impl Handlers {
-    /// Follows all handlers, or timers alone.
-    pub fn new(all: bool) -> Handlers {
+    /// Follows all handlers, or timers alone; the least that a budget of a response allows.
+    pub fn new(all: bool, least: Option<Duration>) -> Handlers {
         Handlers {
             all,
+            slack_floor_ns: slack_floor(least.unwrap_or_default()).as_ns(),
             ..Handlers::default()
         }
     }
@@ -128,9 +134,14 @@ impl Handlers {
         let (cpu, now_ns) = (kernel.place(&bound, event)?, kernel.now_ns());
         match handler.of(event)? {
             Handler::HrtimerStart {
-                hrtimer, expires, ..
+                hrtimer,
+                expires,
+                soft,
+                ..
             } => {
-                let timer = (event.u64(hrtimer), event.i64(expires));
+                let expires_ns = event.i64(expires);
+                let slack_ns = soft.map_or(0, |soft| expires_ns.saturating_sub(event.i64(soft)));
+                let timer = (event.u64(hrtimer), expires_ns, slack_ns);
                 self.sets(cpu, timer, kernel);
             }
             Handler::HrtimerCancel { hrtimer } => {
@@ -200,7 +211,7 @@ impl Handlers {
         Some(Handled::Handler(which, begin_ns))
     }
 
-    fn sets(&mut self, cpu: u32, (timer, expires_ns): (u64, i64), kernel: &Kernel) {
+    fn sets(&mut self, cpu: u32, (timer, expires_ns, slack_ns): (u64, i64, i64), kernel: &Kernel) {
         let again = self.expired.remove(&cpu);
         let again = again.filter(|(expired, _)| *expired == timer);
         let in_handler = self.open.keys().any(|(on, _)| *on == cpu);
@@ -216,6 +227,10 @@ impl Handlers {
         }
         let set = Set {
             expires_ns,
+            slack_ns: match slack_ns >= self.slack_floor_ns {
+                true => slack_ns,
+                false => 0,
+            },
             at_ns: kernel.now_ns(),
             owner,
         };
@@ -235,10 +250,13 @@ impl Handlers {
         };
         // One that was set behind its instant is due at once.
         let due_ns = now_ns.saturating_sub(late_ns.max(0)).max(set.at_ns);
-        if now_ns - due_ns <= LATENESS_NS_MAX {
+        // Slack is the owner's doing, and no part of how late the timer was.
+        let since_ns = late_ns.saturating_add(set.slack_ns).max(0);
+        let release_ns = now_ns.saturating_sub(since_ns).max(set.at_ns);
+        if now_ns - release_ns <= LATENESS_NS_MAX {
             let cpu = cpu as usize;
             self.due_ns.resize(self.due_ns.len().max(cpu + 1), None);
-            self.due_ns[cpu] = Some(due_ns);
+            self.due_ns[cpu] = Some(release_ns);
         }
         Some(Handled::Timer(owner, due_ns))
     }

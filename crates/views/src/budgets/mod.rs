@@ -152,6 +152,9 @@ impl<'a> Checker<'a> {
             subjects.any(is_it)
         };
         let has_handlers = has(Subject::is_handled);
+        let responses = rules.budgets.iter();
+        let responses = responses.filter(|budget| budget.subject.is_released());
+        let least = responses.map(|budget| budget.limit).min();
         let follows_timers = has_handlers || has(Subject::is_released);
         Checker {
             rules,
@@ -159,7 +162,7 @@ impl<'a> Checker<'a> {
             open: HashMap::new(),
             responses: Responses::default(),
             undecided: AllUndecided::default(),
-            handlers: follows_timers.then(|| Handlers::new(has_handlers)),
+            handlers: follows_timers.then(|| Handlers::new(has_handlers, least)),
             cycles: Cycles::new(limits.collect(), (begin_ns, end_ns)),
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
             now_ns: i64::MIN,
