@@ -1,12 +1,21 @@
 # Every mode of a watch loads on this kernel: older verifiers take more steps, and refuse more.
 . /lib/vm.sh
 
-# loads OPTIONS...: the watch begins; whether it judged anything in its moment is not asked.
+is_over() { ! kill -0 $watch; }
+
+# loads OPTIONS...: the watch begins, and ends when asked; whether it judged anything in its moment
+# is not asked.
 loads() {
     rtscope watch "$@" --no-snapshot > /dev/null 2> /out/watch.log &
     watch=$!
     await_watch /out/watch.log
     kill -INT $watch
+    if ! await 600 is_over; then
+        cat /proc/$watch/task/*/stack /proc/$watch/task/*/status
+        kill -KILL $watch
+        wait $watch
+        return 1
+    fi
     wait $watch
     grep -q watching /out/watch.log && return
     cat /out/watch.log
