@@ -103,6 +103,22 @@ fn a_wait_that_ended_in_a_switch_that_was_not_recorded_is_not_judged() {
 }
 
 #[test]
+fn too_many_are_over_whatever_those_were_of_which_nobody_knows() {
+    // The end of the last one was not recorded.
+    let waits = |latencies_us: &[i64]| {
+        let at_us = 10_000 * (latencies_us.len() as i64 + 1);
+        let trace = wake_ups(latencies_us).at(at_us).timer_irq().waking(WORK, 0);
+        trace.timer_irq_end().at(at_us + 500).block(WORK, HOG)
+    };
+    let rule = "wake-up of work within 50us p70";
+    check(waits(&[500, 500, 5, 500]), rule, "broken");
+    // Two of five are too many, two of seven are not: the unknown one decides.
+    let unknown = "nobody knows how long 1 of them lasted";
+    check(waits(&[5, 500, 5, 500, 5, 5]), rule, unknown);
+    check(waits(&[5, 5, 5, 500, 5, 5]), rule, "held");
+}
+
+#[test]
 fn a_wait_whose_end_is_inferred_is_no_sample_even_where_it_could_be_at_one_instant_only() {
     let trace = SyntheticTrace::new().at(0).cpu(1).block(HOG, Task::IDLE);
     let trace = trace.at(10).cpu(0).waking(WORK, 1).after(1).wakeup(WORK, 1);

@@ -93,6 +93,12 @@ impl Tally {
         }
         let unsure = u128::from(self.unsure + self.unwoken + self.open);
         let all = u128::from(self.samples + self.within) + unsure;
+        let needed = budget.samples_min();
+        // Were all of these short that nobody knows: too many are over still.
+        let allowed = all.max(u128::from(needed)) * u128::from(budget.over_ppm);
+        if holes == 0 && u128::from(self.over) * MILLION > allowed {
+            return Judgement::Broken;
+        }
         let may_break =
             (u128::from(self.over) + unsure) * MILLION > all * u128::from(budget.over_ppm);
         if holes == 0 && self.unsure > 0 && may_break {
@@ -114,7 +120,6 @@ impl Tally {
         if holes > 0 {
             return inconclusive(format!("events are missing in {}", places(holes)));
         }
-        let needed = budget.samples_min();
         // Were all samples that it takes there, and none of the missing ones over: too many still.
         let is_beyond = |samples: u64| {
             let allowed = u128::from(samples) * u128::from(budget.over_ppm);
