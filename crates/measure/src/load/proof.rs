@@ -213,6 +213,11 @@ impl Progress {
         }
         let (first, last) = self.kept.first().zip(self.last.as_ref())?;
         let done = self.load.counters()[0];
+        let counts = self.load.counters().iter().zip(last.counters(self.load));
+        let nothing = counts.skip(1).find(|(_, count)| *count == 0);
+        if let Some((what, _)) = nothing.filter(|_| last.slots.iter().any(|row| row[0] > 0)) {
+            return Some(format!("it completed none of its {what} in {}", last.at));
+        }
         // The others are the measure of one that stood still.
         let all: u64 = self.slots.iter().map(|pause| pause.done).sum();
         let run_ns = (last.at - first.at).as_ns() as f64 * self.slots.len() as f64;
@@ -245,13 +250,32 @@ fn which(slot: usize, count: usize) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_load_of_which_a_part_completed_nothing_stood_still() {
+        let check = |vm_ops: u64, expect: Option<&str>| {
+            let mut progress = Progress::new(Load::StressNg, Duration::from_ms(500));
+            for at in 0u64..4 {
+                progress.add(Look {
+                    at: Duration::from_ms(at.cast_signed() * 500),
+                    slots: vec![[at, at * 160, at * vm_ops, at * 9, at * 7, 0, 0, 0]],
+                    cpu_time: Duration::from_ms(at.cast_signed() * 400),
+                });
+            }
+            let state = progress.judge(None).state;
+            assert_eq!(state.why(), expect);
+        };
+        check(1, None);
+        check(0, Some("it completed none of its vm_ops in 1.500 s"));
+    }
+
     /// Looks, half a second apart: what each slot completed in all, and the CPU time in ms.
     fn looks(slots: &[&[u64]], cpu_ms: &[i64]) -> Vec<Look> {
         let look = |(at, cpu): (usize, &i64)| Look {
             at: Duration::from_ms(at as i64 * 500),
             slots: slots
                 .iter()
-                .map(|done| [done[at.min(done.len() - 1)], 0, 0, 0, 0, 0, 0, 0])
+                .map(|done| done[at.min(done.len() - 1)])
+                .map(|done| [done, done * 800, 0, 0, 0, 0, 0, 0])
                 .collect(),
             cpu_time: Duration::from_ms(*cpu),
         };
