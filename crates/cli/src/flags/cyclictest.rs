@@ -89,6 +89,8 @@ pub struct Cyclictest {
     pub default_system: bool,
     /// `--laptop`.
     pub laptop: bool,
+    /// `--deepest-idle-state`, of later 2.x; none without.
+    pub deepest_idle: Option<i64>,
     /// `-d`; none without.
     pub distance: Option<i64>,
     /// `-D` in seconds; zero without.
@@ -182,6 +184,7 @@ static TABLE: &[Opt] = &[
     opt('b', "breaktrace", Value),
     opt('c', "clock", Value),
     long("default-system", Nothing),
+    long("deepest-idle-state", Value),
     opt('d', "distance", Value),
     opt('D', "duration", Value),
     long("latency", Value),
@@ -233,6 +236,7 @@ cyclictest's options, read and answered by rtscope measure cyclic:
   -q  -v  -o N  -M  -N  -u  -F PIPE             what is printed
   --spike=US  --spike-nodes=N  --smi            what is looked for besides
   -m  --latency=US  --laptop  --default-system  what is done to the machine
+  --deepest-idle-state=N                        the same
 rtscope measure cyclic --help has our own options, with causes of late samples.
 ";
 
@@ -309,6 +313,8 @@ impl Cyclictest {
         match one.opt.long {
             "breaktrace" => self.breaktrace = number,
             "clock" => self.clock = number,
+            // What is less means none.
+            "deepest-idle-state" => self.deepest_idle = Some(number).filter(|one| *one >= -1),
             "distance" => self.distance = Some(number),
             "duration" => self.duration_s = seconds(text),
             "latency" => self.latency = number.max(0),

@@ -61,6 +61,7 @@ impl CyclicOptions {
             run_for: (typed.duration_s > 0).then(|| Duration::from_ms(typed.duration_s * 1000)),
             warm_up: None,
             wake_latency: (!typed.default_system).then_some(us(typed.latency)),
+            deepest_idle: typed.deepest_idle,
             own_cpus: main_cpus,
             lock_memory: typed.mlockall,
             output: CyclicOutput::Cyclictest(output),
@@ -429,6 +430,13 @@ mod tests {
         let warnings = output("-S -t4 -h100 -d0").warnings;
         assert_eq!(warnings.len(), 2, "{warnings:?}");
         assert_eq!(cyclictest("--laptop").wake_latency, None);
+        let deepest = |words: &str| cyclictest(words).deepest_idle;
+        assert_eq!(deepest("--deepest-idle-state=1"), Some(1));
+        assert_eq!(deepest("--deepest-idle-state -1"), Some(-1));
+        assert_eq!(
+            (deepest("--deepest-idle-state=-2"), deepest("-q")),
+            (None, None)
+        );
         assert_eq!(cyclictest("-l 5 -l 7abc").plan.samples, Some(7));
         assert_eq!(cyclictest("-h 2000000").plan.buckets, 1_000_000);
     }

@@ -212,6 +212,7 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
         run_for: Some(run_for),
         warm_up: None,
         wake_latency: Some(Duration::ZERO),
+        deepest_idle: None,
         own_cpus: None,
         lock_memory: true,
         output: CyclicOutput::Own {

@@ -27,6 +27,8 @@ pub struct CyclicOptions {
     pub warm_up: Option<Duration>,
     /// How long an idle state may take to leave; none for whatever the machine is set to.
     pub wake_latency: Option<Duration>,
+    /// The deepest idle state that measured CPUs may enter, by its number; -1 for none at all.
+    pub deepest_idle: Option<i64>,
     /// Where we ourselves run; none for wherever no thread of the measurement does.
     pub own_cpus: Option<Vec<Cpu>>,
     /// Whether memory is locked.
@@ -148,6 +150,7 @@ impl CyclicOptions {
             run_for: optional("--for", &typed.run_for)?,
             warm_up: optional("--warm-up", &typed.warm_up)?,
             wake_latency: (typed.power == Power::Shallow).then_some(Duration::ZERO),
+            deepest_idle: None,
             own_cpus: None,
             lock_memory: true,
             output: CyclicOutput::Own {

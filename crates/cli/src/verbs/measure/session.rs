@@ -1,11 +1,12 @@
 //! A measurement of how late threads run, from its start to what it found.
 
+use std::path::Path;
 use std::time::Instant;
 
 use event::{Cpu, Duration, ErrorKind, Result};
 use host::capabilities::Capabilities;
 use host::clock::{Clock, StepWatch};
-use host::power::WakeLatency;
+use host::power::{IdleStates, WakeLatency};
 use host::task;
 use measure::cyclic::{Break, Plan, Reading, Run};
 use report::{Cyclic, cyclic_text};
@@ -24,8 +25,9 @@ pub(super) struct Session {
     run_for: Option<Duration>,
     /// Whether an end was asked for, in time or in samples.
     is_limited: bool,
-    /// While this lives, CPUs sleep lightly.
+    /// While these live, CPUs sleep lightly.
     wake_latency: Option<WakeLatency>,
+    _idle_states: Option<IdleStates>,
 }
 
 /// What a measurement found.
@@ -120,14 +122,17 @@ impl Session {
             eprintln!("page faults may be among the latencies: {error}; run it with sudo");
         }
         let wake_latency = options.wake_latency.map(limit_idle).transpose()?;
+        let measured = options.plan.threads.iter().filter_map(|thread| thread.cpu);
+        let measured: Vec<Cpu> = measured.collect();
+        let deepest = options.deepest_idle;
+        let limit = |deepest| IdleStates::limit(Path::new("/"), &measured, deepest);
+        let idle_states = deepest.map(limit).transpose()?;
         if let Some(duration) = options.warm_up {
             warm_up(&options.plan, duration)?;
         }
         let run = Run::hold(&options.plan)?;
         // Once they are there: a thread without a CPU of its own would come along.
-        let measured = options.plan.threads.iter().filter_map(|thread| thread.cpu);
-        let aside =
-            capture::housekeeping_cpus(&capabilities.machine, Some(&measured.collect::<Vec<_>>()));
+        let aside = capture::housekeeping_cpus(&capabilities.machine, Some(&measured));
         task::stay_within(options.own_cpus.as_ref().unwrap_or(&aside))?;
         Ok(Session {
             run,
@@ -136,6 +141,7 @@ impl Session {
             run_for: options.run_for,
             is_limited: options.run_for.is_some() || options.plan.samples.is_some(),
             wake_latency: wake_latency.flatten(),
+            _idle_states: idle_states,
         })
     }
 
