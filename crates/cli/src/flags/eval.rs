@@ -77,7 +77,7 @@ pub struct Eval {
     /// Go on with the evaluation in this folder, which was killed or interrupted
     ///
     /// With what was asked then; what lies between is stated.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["compare", "command"])]
+    #[arg(long, value_name = "DIR", conflicts_with = "compare")]
     #[arg(hide_short_help = true)]
     pub resume: Option<PathBuf>,
     /// Prove something all the same where nobody measured for so long in between

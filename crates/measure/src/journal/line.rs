@@ -82,6 +82,28 @@ pub struct Interval {
     pub excursions_left_out: u64,
     /// The loads of this run until then.
     pub loads: Vec<LoadState>,
+    /// By an application in the place of the threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadPortion>,
+}
+
+/// What an application did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadPortion {
+    /// Its activations that were judged.
+    pub judged: u64,
+    /// Pairs of a bucket of the kernel's histogram and how many of these are in it.
+    pub buckets: Vec<(u16, u64)>,
+    /// The longest of this run until then.
+    pub longest_ns: Option<i64>,
+    /// Activations over the threshold.
+    pub late: u64,
+    /// Hits that were lost.
+    pub lost: u64,
+    /// How often it said itself that it was late.
+    pub said_late: u64,
+    /// Activations that may have been over the threshold and are not known.
+    pub unseen: u64,
 }
 
 /// What a thread gained.

@@ -20,6 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 
 pub use line::{
     Begin, Excursion, Head, Interval, Line, LoadState, Plain, SCHEMA, ThreadPortion, VERSION,
+    WorkloadPortion,
 };
 pub use record::{Part, Record};
 
@@ -172,6 +173,7 @@ mod tests {
             }],
             excursions_left_out: 1,
             loads: vec![],
+            workload: None,
         })
     }
 

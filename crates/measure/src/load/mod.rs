@@ -129,9 +129,10 @@ pub fn start(load: Load, plan: &LoadPlan) -> Result<Running> {
         cgroup: plan.cgroup.clone(),
         folder: folder.0.clone(),
     };
+    let (name, value) = mark();
     let keeper = order
         .process("keeper")
-        .env(OWNER, left::own_mark())
+        .env(name, value)
         .process_group(0)
         .stdin(Stdio::piped())
         .spawn()
@@ -144,6 +145,12 @@ pub fn start(load: Load, plan: &LoadPlan) -> Result<Running> {
         ended: None,
         folder,
     })
+}
+
+/// The word of the environment that says of a process and of all that it starts whose they are:
+/// [`left`] finds those whose owner is dead.
+pub fn mark() -> (&'static str, String) {
+    (OWNER, left::own_mark())
 }
 
 impl Running {

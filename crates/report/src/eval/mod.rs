@@ -189,16 +189,22 @@ fn cost(evaluation: &Evaluation) -> explaining::Cost {
 }
 
 /// How many samples were over the limit, and of how many the cause is known. The kernel's side may
-/// see fewer: a thread that was late only after it was switched in.
+/// see fewer: a thread that was late only after it was switched in; and more: one that was on time
+/// and had still to sleep again. An application's are all that it sees.
 fn exceedances(late: &Late, readings: &[Reading]) -> Value {
     let seen = late.explained + late.suppressed + late.lost;
-    let samples = samples_over(readings, late.over).max(seen);
+    let samples = match readings {
+        [] => seen,
+        readings => samples_over(readings, late.over),
+    };
     let conclusive = |hit: &&Value| hit["diagnosis"]["verdict"]["conclusive"] == true;
     let explained = late.samples.iter().filter(conclusive).count() as u64;
+    let explained = explained.min(samples);
     json!({
         "over_ns": late.over.as_ns(),
         "samples": samples,
         "seen": seen,
+        "seen_behind_samples": seen.saturating_sub(samples),
         "explained": explained,
         "unexplained": samples.saturating_sub(explained),
         "lost": late.lost,
@@ -313,13 +319,18 @@ fn within_cost(thread: &Value) -> Option<String> {
 fn exceedances_sentence(evaluation: &Value) -> Option<String> {
     let found = evaluation["exceedances"].as_object()?;
     let number = |key: &str| found.get(key).and_then(Value::as_u64).unwrap_or(0);
-    Some(format!(
+    let mut text = format!(
         "{} samples were over {} us: {} explained, {} not explained",
         number("samples"),
         us(&evaluation["exceedances"]["over_ns"]),
         number("explained"),
         number("unexplained")
-    ))
+    );
+    match number("seen_behind_samples") {
+        0 => {}
+        more => text += &format!("; {more} times a thread was kept for so long behind its sample"),
+    }
+    Some(text)
 }
 
 /// A thread's longest sample, explained or not.
@@ -447,8 +458,15 @@ mod tests {
         };
         // Two in buckets, two beyond the last one.
         check(&[1, 5, 6, 9, 900], [4, 1, 3]);
-        // The kernel's side saw more of them.
-        check(&[1], [3, 1, 2]);
+        // What the kernel's side saw besides were no samples.
+        check(&[1], [0, 0, 0]);
+        check(&[1, 9], [1, 1, 0]);
+        let found = exceedances(&late, &[reading([1, 9])]);
+        let told = exceedances_sentence(&json!({ "exceedances": found })).expect("a sentence");
+        let behind = "; 2 times a thread was kept for so long behind its sample";
+        assert!(told.ends_with(behind), "{told}");
+        // All that there is of an application.
+        assert_eq!(exceedances(&late, &[])["samples"], 3);
     }
 
     #[test]

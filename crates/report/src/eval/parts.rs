@@ -252,10 +252,11 @@ pub(super) fn moments(evaluation: &Value) -> Vec<String> {
     let excursions = &evaluation["excursions"];
     let listed = list(excursions, "listed");
     let line = |one: &Value| {
+        // An application's are on any.
         let cpu = one["cpu"].as_u64();
-        let cpu = cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+        let cpu = cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         let latency = us(&one["latency_ns"]);
-        format!("{} UTC: {latency} us on {cpu}", time(&one["at_wall_ns"]))
+        format!("{} UTC: {latency} us{cpu}", time(&one["at_wall_ns"]))
     };
     let mut lines: Vec<String> = listed.iter().take(SHOWN).map(line).collect();
     let hidden = listed.len().saturating_sub(SHOWN) as u64;

@@ -22,6 +22,9 @@ pub struct Workload {
     pub said_late: Option<u64>,
     /// Activations that were over the threshold and are not known.
     pub unseen: u64,
+    /// Times from release to release, with sleeps that may have been inside the work, that were
+    /// over the threshold: no activation tells of them.
+    pub slept: u64,
     /// How long it ran while it was watched.
     pub elapsed: Duration,
     /// How it ended by itself, when it did.
@@ -39,7 +42,8 @@ impl Workload {
             Some(1..) => "fail",
             // It knows its deadline, and says when it is late.
             None if is_over => "fail",
-            _ if self.failed || self.unseen > 0 || self.judged == 0 => "inconclusive",
+            _ if self.failed || self.unseen > 0 || self.slept > 0 => "inconclusive",
+            _ if self.judged == 0 => "inconclusive",
             _ if has_limit => "pass",
             _ => "none",
         }
@@ -56,6 +60,7 @@ impl Workload {
             "p99_ns": ns(self.p99),
             "said_late": self.said_late,
             "unseen": self.unseen,
+            "slept_over": self.slept,
             "elapsed_ns": self.elapsed.as_ns(),
             "ended": self.ended,
             "failed": self.failed,
@@ -91,7 +96,14 @@ pub(super) fn complaint(evaluation: &Value) -> Option<String> {
     let found = evaluation["workload"].as_object()?;
     let why = match (found["failed"].as_bool(), found["unseen"].as_u64()) {
         (Some(true), _) => "the application failed".to_owned(),
-        (_, Some(unseen @ 1..)) => format!("{unseen} late activations of it are not known"),
+        (_, Some(unseen @ 1..)) => {
+            format!("{unseen} activations of it could not be judged: late ones may be among them")
+        }
+        _ if found["slept_over"].as_u64() > Some(0) => format!(
+            "it slept between releases, and {} times from one to the end of its work were over the \
+             limit if that was inside of it: --until or --trigger",
+            found["slept_over"]
+        ),
         _ if found["activations"] == 0 => "no activation of the application was judged: it has no \
                                            real-time thread, or --task names none"
             .to_owned(),
@@ -136,6 +148,10 @@ mod tests {
             },
             Workload {
                 unseen: 1,
+                ..workload(5)
+            },
+            Workload {
+                slept: 1,
                 ..workload(5)
             },
             Workload {

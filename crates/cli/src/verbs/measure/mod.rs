@@ -17,6 +17,7 @@ mod queuelat;
 mod session;
 mod small;
 mod ssdd;
+mod tally;
 mod workload;
 mod worst;
 

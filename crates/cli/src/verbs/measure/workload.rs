@@ -6,22 +6,29 @@ use std::process::ExitStatus;
 
 use capture::watch::{CallReport, HitReport, Status, WatchObserver};
 use clap::{Args as _, FromArgMatches as _};
-use event::{Error, ErrorKind, Result};
+use event::{Duration, Error, ErrorKind, Result};
 use host::capabilities::Capabilities;
+use host::clock::Clock;
+use measure::journal::{Excursion, Record};
 use report::{Late, Workload};
 
+use super::eval::Intervals;
 use super::loads::Loads;
+use super::tally::Tally;
 use super::worst::WorstHits;
 use crate::flags::{self, Watch};
-use crate::options::{EvalOptions, Rate, WatchOptions};
+use crate::options::{EvalOptions, Rate, WatchOptions, positive_duration};
 use crate::signals::{self, Request};
-use crate::verbs::watch::{self, Command, Ears, LAST_WORDS, hit_value};
+use crate::verbs::watch::{self, Command, Ears, LAST_WORDS, hit_value, may_be_late};
 
 /// Where snapshots are in the folder of the evaluation.
 const SNAPSHOTS: &str = "snapshots";
 
-/// What `watch` would have been told.
-fn words(typed: &flags::Eval, folder: &std::path::Path) -> Vec<OsString> {
+/// What is measured at least of a run that goes on.
+const LEFT_MIN: Duration = Duration::from_ms(1_000);
+
+/// What `watch` would have been told, for so long.
+fn words(typed: &flags::Eval, folder: &std::path::Path, left: Duration) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["watch".into()];
     let mut option = |name: &str, value: &std::ffi::OsStr| {
         words.extend([OsString::from(name), value.to_owned()]);
@@ -42,7 +49,7 @@ fn words(typed: &flags::Eval, folder: &std::path::Path) -> Vec<OsString> {
         // What is started as an ordinary task has no budget until it is real-time.
         option("--min-prio", "1".as_ref());
     }
-    option("--for", typed.run_for.as_ref());
+    option("--for", format!("{}ns", left.as_ns()).as_ref());
     option("--output", folder.join(SNAPSHOTS).as_ref());
     if let Some(file) = &typed.actions.bpf_action {
         option("--bpf-action", file.as_ref());
@@ -56,7 +63,10 @@ fn options(
     typed: &flags::Eval,
     folder: &std::path::Path,
     capabilities: &Capabilities,
+    done: Duration,
 ) -> Result<WatchOptions> {
+    let whole = positive_duration("--for", &typed.run_for)?;
+    let left = (whole - done).max(LEFT_MIN.min(whole));
     let refused = |error: clap::Error| {
         Error::new(ErrorKind::InvalidInput, "not what a watch of it takes")
             .found(error.to_string().lines().next().unwrap_or_default())
@@ -64,7 +74,7 @@ fn options(
     };
     let command = Watch::augment_args(clap::Command::new("watch"));
     let matches = command
-        .try_get_matches_from(words(typed, folder))
+        .try_get_matches_from(words(typed, folder, left))
         .map_err(refused)?;
     let typed_watch = Watch::from_arg_matches(&matches).map_err(refused)?;
     let options = WatchOptions::new(&typed_watch, &capabilities.machine.cpus_online)?;
@@ -79,17 +89,34 @@ fn options(
     })
 }
 
-/// Runs the application until the time is over or it ends, and says how it went; the worst of what
-/// was late is in `hits`.
+/// What goes on beside the application: loads, and intervals on their way to the disk.
+pub(super) struct Beside<'a> {
+    pub(super) loads: &'a mut Loads,
+    pub(super) intervals: &'a mut Intervals,
+}
+
+/// How the application went, with all earlier runs of it.
+pub(super) struct Went {
+    pub(super) workload: Workload,
+    pub(super) late: Late,
+    /// In this run alone: for how long it was watched, what was judged, and the longest of that.
+    pub(super) own: (Duration, u64, Option<Duration>),
+}
+
+/// Runs the application until the time is over or it ends, and says how it went, behind what
+/// earlier runs of it left.
 pub(super) fn run(
     typed: &flags::Eval,
     decided: &EvalOptions,
     capabilities: &Capabilities,
-    (folder, loads): (&std::path::Path, &mut Loads),
-) -> Result<(Workload, Late)> {
-    let mut options = options(typed, folder, capabilities)?;
+    (folder, before): (&std::path::Path, Option<&Record>),
+    beside: Beside,
+) -> Result<Went> {
+    let done = before.map(Record::elapsed).unwrap_or_default();
+    let mut options = options(typed, folder, capabilities, done)?;
     let mut ears = Ears::open(&options.triggers)?;
-    let command = watch::hold(&options.command, ears.as_mut())?;
+    let words = &options.command;
+    let command = watch::hold(words, ears.as_mut(), Command::hold_while_we_live)?;
     let whom = watch::whom(&options, Some(&command));
     watch::meant(&mut options, &whom)?;
     let mut session = watch::session(&options)?;
@@ -97,37 +124,50 @@ pub(super) fn run(
     let mut running = Running {
         command,
         ears,
-        loads,
+        beside,
         hits: WorstHits::new(typed.worst),
         said_late: 0,
+        reported: 0,
+        closed: (Tally::default(), 0),
     };
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, capabilities, &command_line, &mut running)?;
+    running.close(&status);
     let ended = running.command.end()?;
-    let statistics = &status.statistics;
-    let quantile = |share: f64| statistics.histogram.quantile(share);
+    let own = Tally::now(&status, running.said_late);
+    let mut all = Tally::of(before);
+    all.join(&own);
+    let slept = match may_be_late(&options, &status) {
+        true => status.inside.iter().map(|found| found.over).sum(),
+        false => 0,
+    };
     let samples: Vec<_> = running.hits.reports.iter().map(hit_value).collect();
     let workload = Workload {
         command: typed.command.iter().map(text).collect(),
-        judged: statistics.samples,
-        longest: (statistics.samples > 0).then_some(statistics.worst),
-        median: quantile(0.5),
-        p99: quantile(0.99),
-        said_late: (!typed.trigger.is_empty()).then_some(running.said_late),
-        unseen: statistics.lost + statistics.dropped + statistics.unjudged(),
-        elapsed: status.elapsed,
+        judged: all.judged,
+        longest: all.longest(),
+        median: all.quantile(0.5),
+        p99: all.quantile(0.99),
+        said_late: (!typed.trigger.is_empty()).then_some(all.said_late),
+        unseen: all.unseen,
+        slept,
+        elapsed: done + status.elapsed,
         ended: ended.map(ended_text),
         failed: ended.is_some_and(|status| !status.success()),
     };
     let late = Late {
         over: decided.over.unwrap_or_default(),
         explained: status.hits,
-        suppressed: statistics.suppressed,
-        lost: statistics.lost,
+        suppressed: all.late - status.hits,
+        lost: all.lost,
         cost: status.cost.programs,
         samples,
     };
-    Ok((workload, late))
+    Ok(Went {
+        workload,
+        late,
+        own: (status.elapsed, own.judged, own.longest()),
+    })
 }
 
 fn text(word: &OsString) -> String {
@@ -142,10 +182,14 @@ fn ended_text(status: ExitStatus) -> String {
 struct Running<'a> {
     command: Command,
     ears: Option<Ears>,
-    loads: &'a mut Loads,
+    beside: Beside<'a>,
     hits: WorstHits,
     /// How often it said that it was late.
     said_late: u64,
+    /// How many hits were told with their moment.
+    reported: u64,
+    /// What there was at the last close of an interval, and how many of these were told.
+    closed: (Tally, u64),
 }
 
 impl Running<'_> {
@@ -155,15 +199,38 @@ impl Running<'_> {
         let ended = self.command.ended();
         ended.is_some_and(|since| has_heard || since.elapsed() > LAST_WORDS)
     }
+
+    /// Closes an interval.
+    fn close(&mut self, status: &Status) {
+        let Beside { loads, intervals } = &mut self.beside;
+        let now = Tally::now(status, self.said_late);
+        let gained = now.since(&self.closed.0);
+        let told = self.reported - self.closed.1;
+        // Of the others nobody noted when they were.
+        intervals
+            .excursions
+            .add(None, gained.late.saturating_sub(told));
+        intervals.close_workload(status.elapsed, gained, loads.states());
+        self.closed = (now, self.reported);
+    }
 }
 
 impl WatchObserver for Running<'_> {
     fn armed(&mut self) -> Result<()> {
+        self.beside.intervals.begin();
         self.command.go()
     }
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
         self.said_late += u64::from(report.called.is_some());
+        self.reported += 1;
+        let to_wall_ns = Clock::Realtime.now_ns() - Clock::Monotonic.now_ns();
+        let excursion = Excursion {
+            thread: 0,
+            at_wall_ns: report.hit.end.as_ns() + to_wall_ns,
+            latency_ns: report.hit.latency().as_ns(),
+        };
+        self.beside.intervals.excursions.add(Some(excursion), 0);
         self.hits.add(report);
         Ok(())
     }
@@ -173,9 +240,12 @@ impl WatchObserver for Running<'_> {
         Ok(())
     }
 
-    fn status(&mut self, _status: &Status) -> Result<bool> {
-        if let Some(complaint) = self.loads.look() {
+    fn status(&mut self, status: &Status) -> Result<bool> {
+        if let Some(complaint) = self.beside.loads.look() {
             eprintln!("{complaint}");
+        }
+        if self.beside.intervals.is_due(status.elapsed) {
+            self.close(status);
         }
         Ok(!self.is_over() && signals::request() == Request::GoOn)
     }

@@ -1,6 +1,7 @@
 //! `watch -- COMMAND`: held until the watch is armed, so that its first activation is seen.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command as Process, ExitStatus};
 use std::time::Instant;
@@ -30,6 +31,32 @@ impl Command {
     /// # Errors
     /// When there is no shell, or the process ended at once.
     pub fn hold(words: &[OsString], written: Option<Written>) -> Result<Command> {
+        Command::hold_by(Process::new("sh"), words, written)
+    }
+
+    /// The same of a command that the kernel kills when we die: nobody else would end it. What it
+    /// started then is found by its environment (`doctor --clean`).
+    ///
+    /// # Errors
+    /// As [`Command::hold`].
+    pub fn hold_while_we_live(words: &[OsString], written: Option<Written>) -> Result<Command> {
+        let mut shell = Process::new("sh");
+        let (name, value) = measure::load::mark();
+        shell.env(name, value);
+        let dies = || {
+            let signal = Some(Signal::KILL);
+            Ok(rustix::process::set_parent_process_death_signal(signal)?)
+        };
+        // SAFETY: one call of the system, which touches no memory.
+        unsafe { shell.pre_exec(dies) };
+        Command::hold_by(shell, words, written)
+    }
+
+    fn hold_by(
+        mut shell: Process,
+        words: &[OsString],
+        written: Option<Written>,
+    ) -> Result<Command> {
         let name = words
             .first()
             .map(|word| word.to_string_lossy().into_owned());
@@ -40,7 +67,6 @@ impl Command {
             return Err(cannot(std::io::ErrorKind::NotFound.into())
                 .fix("check the command's name and its path, and that it may be run"));
         }
-        let mut shell = Process::new("sh");
         // The process keeps its id when it becomes the command, and has its name until then, too.
         let held = "printf %s \"${1##*/}\" > /proc/$$/comm; kill -STOP $$; exec \"$@\"";
         shell.args(["-c", held, "rtscope"]).args(words);

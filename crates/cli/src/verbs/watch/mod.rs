@@ -36,10 +36,11 @@ pub(super) use command::Command;
 pub(super) use config::may_snapshot;
 pub use config::session;
 pub(super) use exec::Running;
-pub(super) use heard::Ears;
+pub(super) use heard::{Ears, Written};
 pub use json::hit_value;
 pub use observer::Observer;
 pub(super) use observer::{LAST_WORDS, whom_text};
+pub(super) use scope::may_be_late;
 pub(super) use targets::{meant, whom};
 
 /// Runs the verb.
@@ -55,7 +56,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     }
     heard::has_lines(&options.triggers, !options.command.is_empty())?;
     let mut ears = Ears::open(&options.triggers)?;
-    let command = (!options.command.is_empty()).then(|| hold(&options.command, ears.as_mut()));
+    let words = &options.command;
+    let command = (!words.is_empty()).then(|| hold(words, ears.as_mut(), Command::hold));
     let command = command.transpose()?;
     let whom = whom(&options, command.as_ref());
     let matched = meant(&mut options, &whom)?;
@@ -83,13 +85,16 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     Ok(outcome(&status, has_budget(&options), asks, slept))
 }
 
+/// How a command is started.
+type Hold = fn(&[OsString], Option<Written>) -> Result<Command>;
+
 /// The command, held, and heard where its lines may call.
-pub(super) fn hold(words: &[OsString], ears: Option<&mut Ears>) -> Result<Command> {
+pub(super) fn hold(words: &[OsString], ears: Option<&mut Ears>, hold: Hold) -> Result<Command> {
     let Some(ears) = ears.filter(|ears| ears.hears_lines()) else {
-        return Command::hold(words, None);
+        return hold(words, None);
     };
     let (output, written) = heard::output()?;
-    let command = Command::hold(words, Some(written))?;
+    let command = hold(words, Some(written))?;
     ears.listen(Some(output));
     Ok(command)
 }

@@ -107,7 +107,7 @@ pub(super) fn asked(options: &WatchOptions) -> Option<Duration> {
 
 /// Whether tasks slept, perhaps inside of their work, so that it lasted longer than was asked for:
 /// no activation tells.
-pub(super) fn may_be_late(options: &WatchOptions, status: &Status) -> bool {
+pub(in crate::verbs) fn may_be_late(options: &WatchOptions, status: &Status) -> bool {
     asked(options).is_some() && status.inside.iter().any(|found| found.over > 0)
 }
 

@@ -15,6 +15,7 @@ use report::{Ended, RunPart, Series};
 use super::folder::BUILD;
 use crate::flags::{self, Arguments, Command, MeasureWhat};
 use crate::options::EvalOptions;
+use crate::verbs::measure::tally::Tally;
 
 /// Flags of a run that say nothing of what is measured, and whether a word follows.
 const ASIDE: [(&str, bool); 6] = [
@@ -51,9 +52,14 @@ pub(super) fn said(words: impl Iterator<Item = String>) -> Vec<String> {
     said
 }
 
+/// Our own command line. A word that is no text is none that could go on.
+fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned())
+}
+
 /// What was typed for the earlier runs, unless now the same was typed again.
 pub(super) fn typed(record: &Record, typed: &flags::Eval) -> Result<flags::Eval> {
-    let now = said(std::env::args());
+    let now = said(words());
     let before = &record.head.command;
     if !now.is_empty() && now != *before {
         let what = "this is not the measurement that is to go on";
@@ -90,13 +96,21 @@ fn unread(words: &[String]) -> Error {
 }
 
 /// What makes two runs parts of one evaluation.
-pub(super) fn head(options: &EvalOptions, capabilities: &Capabilities) -> Head {
+pub(super) fn head(
+    typed: &flags::Eval,
+    options: &EvalOptions,
+    capabilities: &Capabilities,
+) -> Head {
     let identity = Identity::read(Path::new("/"));
     let command_line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let budget = options
         .budget
         .map_or("none".to_owned(), |one| one.to_string());
     let machine = &capabilities.machine;
+    // Where an application is looked for, and what it finds beside it.
+    let folder = std::env::current_dir()
+        .ok()
+        .filter(|_| !typed.command.is_empty());
     let same = [
         ("host", identity.host),
         ("hardware", identity.hardware),
@@ -113,12 +127,13 @@ pub(super) fn head(options: &EvalOptions, capabilities: &Capabilities) -> Head {
         ("clocksource", machine.clocksource.clone()),
         ("rtscope", Some(BUILD.to_owned())),
         ("budget", Some(budget)),
+        ("folder", folder.map(|folder| folder.display().to_string())),
     ];
     let same = same.map(|(name, value)| (name.to_owned(), value.unwrap_or_default()));
     Head {
         schema: journal::SCHEMA.to_owned(),
         version: journal::VERSION,
-        command: said(std::env::args()),
+        command: said(words()),
         same: BTreeMap::from(same),
     }
 }
@@ -250,11 +265,12 @@ fn part((part, next_boot): (&Part, &str)) -> RunPart {
     let intervals = || part.intervals.iter().flat_map(|one| &one.threads);
     let longest = intervals().filter_map(|one| one.latency.longest_ns).max();
     let (excursions, left_out) = part.excursions();
+    let workload = Tally::of_intervals(part.intervals.iter());
     RunPart {
         wall_ns: part.wall_ns(),
         elapsed: part.elapsed(),
-        samples: intervals().map(samples).sum(),
-        longest: longest.map(Duration::from_ns),
+        samples: workload.judged + intervals().map(samples).sum::<u64>(),
+        longest: longest.map(Duration::from_ns).max(workload.longest()),
         boot: part.begin.boot.clone(),
         ended: match part.ended {
             Some(true) => Ended::Complete,

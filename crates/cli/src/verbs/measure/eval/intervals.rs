@@ -12,7 +12,7 @@ use host::clock::Clock;
 use measure::cyclic::{Reader, Reading};
 use measure::histogram::{Histogram, Portion};
 use measure::journal::{
-    Begin, Excursion, Interval, Journal, Line, LoadState, Plain, ThreadPortion,
+    Begin, Excursion, Interval, Journal, Line, LoadState, Plain, ThreadPortion, WorkloadPortion,
 };
 use report::{Ended, RunPart};
 
@@ -23,7 +23,7 @@ const EXCURSIONS_MAX: usize = 100;
 
 /// Samples over the limit, as they come.
 #[derive(Debug, Default)]
-pub(super) struct Excursions {
+pub(in super::super) struct Excursions {
     /// The next one of each thread.
     next: Vec<u64>,
     kept: Vec<Excursion>,
@@ -46,6 +46,13 @@ impl Excursions {
                 });
             }
         }
+        self.add(None, 0);
+    }
+
+    /// Takes what somebody else saw, `more` of which nothing but their number is known.
+    pub(in super::super) fn add(&mut self, seen: Option<Excursion>, more: u64) {
+        self.kept.extend(seen);
+        self.left_out += more;
         if self.kept.len() > 2 * EXCURSIONS_MAX {
             self.left_out += cut(&mut self.kept, EXCURSIONS_MAX);
         }
@@ -103,18 +110,18 @@ fn write_all(journal: &Journal, lines: &Receiver<Line>) {
 }
 
 /// The intervals of this run.
-pub(super) struct Intervals {
+pub(in super::super) struct Intervals {
     /// Where lines go, and who writes them.
     writer: Option<(Sender<Line>, JoinHandle<()>)>,
     /// From one close to the next.
     length: Duration,
     /// How long was measured at the last close, and what there was then.
     closed_at: Duration,
-    closed: Vec<Reading>,
+    last: Vec<Reading>,
     /// The first instant of the run, and the last close, in nanoseconds since 1970; none before it
     /// begins.
     wall_ns: Option<(i64, i64)>,
-    pub(super) excursions: Excursions,
+    pub(in super::super) excursions: Excursions,
     listed: Vec<Excursion>,
     left_out: u64,
     boot: String,
@@ -134,7 +141,7 @@ impl Intervals {
             writer: Some((lines, writer)),
             length,
             closed_at: Duration::ZERO,
-            closed: Vec::new(),
+            last: Vec::new(),
             wall_ns: None,
             excursions: Excursions::default(),
             listed: Vec::new(),
@@ -153,7 +160,7 @@ impl Intervals {
     }
 
     /// Its threads begin now.
-    pub(super) fn begin(&mut self) {
+    pub(in super::super) fn begin(&mut self) {
         let at_wall_ns = Clock::Realtime.now_ns();
         self.wall_ns = Some((at_wall_ns, at_wall_ns));
         let boot = self.boot.clone();
@@ -161,35 +168,60 @@ impl Intervals {
     }
 
     /// Whether an interval has its length, when so much was measured.
-    pub(super) fn is_due(&self, now: Duration) -> bool {
+    pub(in super::super) fn is_due(&self, now: Duration) -> bool {
         now - self.closed_at >= self.length
     }
 
     /// Closes an interval.
     pub(super) fn close(&mut self, now: Duration, readings: Vec<Reading>, loads: Vec<LoadState>) {
-        let Some((begun_wall_ns, from_wall_ns)) = self.wall_ns else {
-            return;
-        };
+        let threads = portions(&self.last, &readings);
+        if let Some(interval) = self.closed(now, (threads, None), loads) {
+            if let Some(served) = &self.served {
+                served.closed(&interval, &readings);
+            }
+            self.write(Line::Interval(interval));
+        }
+        self.last = readings;
+    }
+
+    /// The same of an application.
+    pub(in super::super) fn close_workload(
+        &mut self,
+        now: Duration,
+        gained: WorkloadPortion,
+        loads: Vec<LoadState>,
+    ) {
+        if let Some(interval) = self.closed(now, (Vec::new(), Some(gained)), loads) {
+            self.write(Line::Interval(interval));
+        }
+    }
+
+    /// The interval that ends now; none of a run that never began.
+    fn closed(
+        &mut self,
+        now: Duration,
+        (threads, workload): (Vec<ThreadPortion>, Option<WorkloadPortion>),
+        loads: Vec<LoadState>,
+    ) -> Option<Interval> {
+        let (begun_wall_ns, from_wall_ns) = self.wall_ns?;
         let (excursions, left_out) = self.excursions.take();
         self.listed.extend(excursions.iter().copied());
         self.left_out += left_out + cut(&mut self.listed, RunPart::EXCURSIONS_MAX);
         self.loads.clone_from(&loads);
         let until_wall_ns = Clock::Realtime.now_ns();
-        let interval = Interval {
+        let elapsed_ns = (now - self.closed_at).as_ns().max(0);
+        self.closed_at = now;
+        self.wall_ns = Some((begun_wall_ns, until_wall_ns));
+        Some(Interval {
             from_wall_ns,
             until_wall_ns,
-            elapsed_ns: (now - self.closed_at).as_ns().max(0),
-            threads: portions(&self.closed, &readings),
+            elapsed_ns,
+            threads,
             excursions,
             excursions_left_out: left_out,
             loads,
-        };
-        if let Some(served) = &self.served {
-            served.closed(&interval, &readings);
-        }
-        self.write(Line::Interval(interval));
-        (self.closed_at, self.closed) = (now, readings);
-        self.wall_ns = Some((begun_wall_ns, until_wall_ns));
+            workload,
+        })
     }
 
     /// What was measured before anything is explained.
@@ -224,19 +256,19 @@ impl Intervals {
         }
     }
 
-    /// The run as a part of its evaluation; nothing of one that never began.
+    /// The run as a part of its evaluation, with its samples and the longest of them; nothing of
+    /// one that never began.
     pub(super) fn part(
         &self,
-        readings: &[Reading],
+        (samples, longest): (u64, Option<Duration>),
         elapsed: Duration,
         complete: bool,
     ) -> Option<RunPart> {
-        let longest = readings.iter().filter_map(|one| one.latency.extremes);
         Some(RunPart {
             wall_ns: self.wall_ns?,
             elapsed,
-            samples: readings.iter().map(|one| one.latency.samples).sum(),
-            longest: longest.map(|extremes| extremes.max).max(),
+            samples,
+            longest,
             boot: self.boot.clone(),
             ended: match complete {
                 true => Ended::Complete,

@@ -15,13 +15,14 @@ use event::{Duration, Error, ErrorKind, Result};
 use host::capabilities::{Capabilities, Verb};
 use host::identity::Identity;
 use host::unmasked::Unmasked;
+use measure::cyclic::Reading;
 use measure::journal::{Journal, Record};
 use measure::load::Proof;
 use report::{Evaluation, Late, Parts, eval_json, eval_text, gaps_json};
 use serde_json::{Value, json};
 
 use self::folder::{BUILD, FOLDER, HTML};
-use self::intervals::Intervals;
+pub(super) use self::intervals::Intervals;
 use self::threads::{Beside, Plain};
 use super::gaps::Search;
 use super::loads::Loads;
@@ -51,24 +52,19 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
         (Some(folder), _) | (None, Some(folder)) => folder.clone(),
         (None, None) => folder::unused(),
     };
-    let head = earlier::head(&options, &capabilities);
+    let head = earlier::head(typed, &options, &capabilities);
     let evaluation = match resumed {
         Some((journal, record)) => {
             refuse_complete(&record, &folder)?;
             earlier::check(&record.head, &head)?;
             options.go_on_after(record.elapsed(), record.plain.is_some());
             let days = Days::new(journal, Some(record), typed)?;
-            evaluate(&options, &capabilities, &folder, (typed, &days))?
+            evaluated(&options, &capabilities, &folder, (typed, &days))?
         }
         None => {
             folder::make(&folder)?;
-            match typed.command.is_empty() {
-                true => {
-                    let days = Days::new(Journal::create(&folder, &head)?, None, typed)?;
-                    evaluate(&options, &capabilities, &folder, (typed, &days))?
-                }
-                false => evaluate_workload(&options, &capabilities, &folder, typed)?,
-            }
+            let days = Days::new(Journal::create(&folder, &head)?, None, typed)?;
+            evaluated(&options, &capabilities, &folder, (typed, &days))?
         }
     };
     if signals::discarded() {
@@ -188,6 +184,19 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// What was asked for, behind what earlier runs measured.
+fn evaluated(
+    options: &EvalOptions,
+    capabilities: &Capabilities,
+    output: &Path,
+    asked: (&flags::Eval, &Days),
+) -> Result<Value> {
+    match asked.0.command.is_empty() {
+        true => evaluate(options, capabilities, output, asked),
+        false => evaluate_workload(options, capabilities, output, asked),
+    }
+}
+
 /// Both measurements under their loads.
 fn evaluate(
     options: &EvalOptions,
@@ -231,7 +240,7 @@ fn evaluate(
     let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
     let worst: Vec<Value> = hits.reports.iter().map(hit_value).collect();
     let mut runs = before.map_or_else(Vec::new, |record| earlier::parts(record, intervals.boot()));
-    runs.extend(intervals.part(&found.readings, found.elapsed, complete));
+    runs.extend(intervals.part(samples_of(&found.readings), found.elapsed, complete));
     let elapsed = done + found.elapsed;
     let readings = match before {
         Some(record) => earlier::joined(record, options, found.readings)?,
@@ -259,23 +268,46 @@ fn evaluate(
     }))
 }
 
+/// How many samples there are, and the longest.
+fn samples_of(readings: &[Reading]) -> (u64, Option<Duration>) {
+    let samples = readings.iter().map(|one| one.latency.samples).sum();
+    let extremes = readings.iter().filter_map(|one| one.latency.extremes);
+    (samples, extremes.map(|extremes| extremes.max).max())
+}
+
 /// An application under the same loads.
 fn evaluate_workload(
     options: &EvalOptions,
     capabilities: &Capabilities,
     output: &Path,
-    typed: &flags::Eval,
+    (typed, days): (&flags::Eval, &Days),
 ) -> Result<Value> {
     let frame = Frame::begin(capabilities);
     let mut loads = Loads::start(options)?;
-    let (workload, late) = workload::run(typed, options, capabilities, (output, &mut loads))?;
+    let mut intervals = Intervals::new(&days.journal, options.closes_after);
+    let before = days.earlier.as_ref();
+    let beside = workload::Beside {
+        loads: &mut loads,
+        intervals: &mut intervals,
+    };
+    let went = workload::run(typed, options, capabilities, (output, before), beside)?;
+    let complete = signals::request() == Request::GoOn;
+    intervals.end(complete);
     let proofs = loads.finish();
+    let (elapsed, judged, longest) = went.own;
+    let mut runs = before.map_or_else(Vec::new, |record| earlier::parts(record, intervals.boot()));
+    runs.extend(intervals.part((judged, longest), elapsed, complete));
     Ok(eval_json(&Evaluation {
-        workload: Some(&workload),
-        elapsed: workload.elapsed,
-        late: options.over.map(|_| late),
+        workload: Some(&went.workload),
+        elapsed: went.workload.elapsed,
+        late: options.over.map(|_| went.late),
         budget: options.budget,
-        complete: signals::request() == Request::GoOn,
+        complete,
+        parts: Parts {
+            runs: &runs,
+            gap_allowed: days.gap_allowed,
+            over: options.over,
+        },
         ..frame.evaluation(typed, &proofs)
     }))
 }

@@ -197,6 +197,7 @@ mod tests {
             excursions: vec![excursion],
             excursions_left_out: 2,
             loads: vec![],
+            workload: None,
         };
         served.closed(&interval, &[reading]);
         let told = asked(&served);
