@@ -21,7 +21,8 @@ const MONOTONIC: &str = "mono";
 #[derive(Debug)]
 pub struct BootRing {
     instance: Instance,
-    /// The events that are switched on.
+    /// The events that it may hold: those that are switched on, and of an earlier boot, which had
+    /// words of its own, all.
     pub events: Vec<EventName>,
     /// Its clock, by the kernel's name.
     pub clock: String,
@@ -45,14 +46,15 @@ impl BootRing {
             is_of_earlier_boot: false,
             instance,
         };
-        if let Err(error) = ring.look() {
+        if let Err(error) = ring.look(tracefs) {
             ring.keep();
             return Err(error);
         }
         Ok(Some(ring))
     }
 
-    fn look(&mut self) -> Result<()> {
+    fn look(&mut self, tracefs: &Tracefs) -> Result<()> {
+        let was_on = self.instance.is_running()?;
         self.instance.stop()?;
         let events = self.instance.read("set_event")?;
         self.events = events.lines().filter_map(EventName::parse).collect();
@@ -68,7 +70,11 @@ impl BootRing {
         self.clock = clock.to_owned();
         // Only rings in reserved memory have this file.
         let said = self.instance.read("last_boot_info").unwrap_or_default();
-        self.is_of_earlier_boot = is_of_earlier_boot(&said);
+        let words = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        self.is_of_earlier_boot = has_moved(&said) || !was_on && begins_off(&words);
+        if self.is_of_earlier_boot {
+            self.events = tracefs.available_events()?;
+        }
         Ok(())
     }
 
@@ -157,9 +163,21 @@ fn chosen(clocks: &str) -> Option<&str> {
     Some(rest.split_once(']')?.0)
 }
 
+/// Whether this boot's words made the ring and kept new events out of it: what it holds is older.
+fn begins_off(command_line: &str) -> bool {
+    let rings = command_line
+        .split_ascii_whitespace()
+        .filter_map(|word| word.strip_prefix("trace_instance="));
+    let mut flags = rings.filter_map(|ring| {
+        let name = ring.split([',', '@']).next()?;
+        name.strip_prefix(BOOT_INSTANCE)?.strip_prefix('^')
+    });
+    flags.any(|flags| flags.split('^').any(|flag| flag == "traceoff"))
+}
+
 /// The kernel says by how much its code moved since the ring was written. Nothing moved: this boot
-/// wrote it, or one whose code lay in the same place, which nobody can tell.
-fn is_of_earlier_boot(said: &str) -> bool {
+/// wrote it, or one whose code lay in the same place.
+fn has_moved(said: &str) -> bool {
     let distance = |line: &str| -> Option<u64> {
         // "text delta: -268435456", or since 6.15 "39000000 [kernel]" in hexadecimal.
         let word = match line.split_once("delta:") {
@@ -184,12 +202,33 @@ mod tests {
 
     #[test]
     fn a_ring_is_of_an_earlier_boot_where_the_kernels_code_has_moved_since() {
-        let check = |said: &str, expect| assert_eq!(is_of_earlier_boot(said), expect, "{said}");
+        let check = |said: &str, expect| assert_eq!(has_moved(said), expect, "{said}");
         check("", false);
         check("# Current\n", false);
         check("text delta:\t0\ndata delta:\t0\n", false);
         check("text delta:\t-268435456\ndata delta:\t-268435456\n", true);
         check("39000000\t[kernel]\n", true);
+    }
+
+    #[test]
+    fn a_ring_that_this_boot_kept_off_is_told_by_the_words() {
+        let check = |words: &str, expect| assert_eq!(begins_off(words), expect, "{words}");
+        check(
+            "quiet trace_instance=rtscope_boot^traceoff@rtscope,sched_switch",
+            true,
+        );
+        check("trace_instance=rtscope_boot^traceoff@rtscope", true);
+        check(
+            "trace_instance=rtscope_boot^traceprintk^traceoff,irq:*",
+            true,
+        );
+        check("trace_instance=rtscope_boot@rtscope,sched_switch", false);
+        check(
+            "trace_instance=other^traceoff trace_instance=rtscope_boot",
+            false,
+        );
+        check("trace_instance=rtscope_bootless^traceoff", false);
+        check("", false);
     }
 
     #[test]

@@ -59,3 +59,36 @@ wait $recorder
 check "a recorder that was killed leaves its instance" is_there
 rtscope doctor --clean
 check "doctor --clean removes it" clean
+
+# Probes of our own at functions of the kernel, with fields; where this kernel has kprobes.
+if [ ! -e /sys/kernel/tracing/kprobe_events ]; then
+    note "skipped: probes in the kernel: no kprobe_events"
+    exit 0
+fi
+check "probes at both ends are recorded" recorded \
+    --probe 'opened=do_sys_openat2 dfd=arg1:int path=arg2:ustring' --retprobe 'open_end=do_sys_openat2 fd=ret:int'
+check "a probe has its text" sh -c \
+    "rtscope cat /out/trace --filter '\$name == \"opened\" && path == \"/proc/version\"' | grep -q 'dfd = -100'"
+check "a return has its value" sh -c "rtscope cat /out/trace | grep 'open_end:' | grep -q 'fd = [0-9]'"
+check "each return has its begin" sh -c \
+    "b=\$(rtscope cat /out/trace | grep -c ' opened:'); e=\$(rtscope cat /out/trace | grep -c ' open_end:'); [ \$b -gt 3 -a \$e -gt 3 ]"
+check "probes are gone" clean
+rm -r /out/trace
+check "a filter on a probe's field is the kernel's" recorded \
+    --probe 'asked=do_sys_openat2 path=arg2:ustring flags=*(arg3+0):u64' --filter 'asked: flags & 0x40 != 0'
+check "what the filter keeps out is not there" sh -c \
+    "rtscope cat /out/trace | grep ' asked:' | grep -q /tmp/copy && ! rtscope cat /out/trace | grep -q 'asked:.*/proc/version'"
+check "probes with a filter are gone" clean
+rm -r /out/trace
+check "a function that is not there is refused" refused "no_such_function" --probe 'x=no_such_function'
+check "one that may not be probed is refused" refused "." --probe 'x=notify_die'
+rtscope record --probe 'p=vfs_read' --retprobe 'r=vfs_read' -o /out/killed-probes --duration 60s &
+recorder=$!
+has_probes() { grep -q rtscope_ /sys/kernel/tracing/dynamic_events && is_there; }
+await 300 has_probes
+sleep 1
+kill -KILL $recorder
+wait $recorder
+check "a recorder that was killed leaves its probes" has_probes
+rtscope doctor --clean
+check "doctor --clean removes them" clean

@@ -125,10 +125,11 @@ impl Guest<'_> {
         words.extend(self.profile.kernel);
         // A guest is a heavy neighbour: everything else on the machine goes first.
         let mut command = Command::new("nice");
-        command.args(["-n", "5", "qemu-system-x86_64"]);
+        // A guest that restarts has ended, unless its profile says otherwise.
+        command.args(["-n", "5", "qemu-system-x86_64", "-no-reboot"]);
         command.args(self.profile.qemu);
         command.args(["-cpu", "max", "-m", MEMORY]);
-        command.args(["-nographic", "-no-reboot", "-nic", "none"]);
+        command.args(["-nographic", "-nic", "none"]);
         command.args(&self.devices);
         command.arg("-kernel").arg(&self.kernel);
         command.arg("-initrd").arg(&self.initrd);

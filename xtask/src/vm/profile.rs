@@ -119,6 +119,47 @@ pub const PROFILES: &[Profile] = &[
         host: Host::Quiet,
     },
     Profile {
+        name: "boot-again",
+        purpose: "the same; what the guest restarts comes up again, with the ring of before",
+        qemu: &[
+            "-accel",
+            "tcg,thread=single",
+            "-icount",
+            "shift=1,sleep=off",
+            "-smp",
+            "1",
+            "-rtc",
+            "base=2026-01-01,clock=vm",
+            "-action",
+            "reboot=reset",
+        ],
+        // The memory has to lie where it lay; what the script switches on is on in its own boot.
+        kernel: &[
+            "nokaslr",
+            "reserve_mem=256K:4096:rtscope",
+            "trace_instance=rtscope_boot^traceoff@rtscope,\
+             irq_handler_entry,irq_handler_exit,sched_switch,sched_waking",
+        ],
+        exact: false,
+        host: Host::Quiet,
+    },
+    Profile {
+        name: "boot-functions",
+        purpose: "one CPU in virtual time, and the kernel traces its functions while it starts",
+        qemu: VIRTUAL_TIME,
+        // What `rtscope record --at-boot --functions` prints; the case compares.
+        kernel: &[
+            "trace_buf_size=2048K",
+            "trace_instance=rtscope_boot,sched_switch",
+            "ftrace=function_graph",
+            "ftrace_filter=vfs_open,vfs_read",
+            "trace_event=sched:sched_switch",
+            "trace_clock=mono",
+        ],
+        exact: false,
+        host: Host::Quiet,
+    },
+    Profile {
         name: "fine",
         purpose: "one CPU in virtual time: an instruction takes 1 ns whatever the host does",
         qemu: &[
