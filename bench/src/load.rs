@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use crate::child;
 
 const TIMER_PERIOD: Duration = Duration::from_millis(1);
+/// A pipe takes sixteen of them.
+const MESSAGE_BYTES: u32 = 4096;
 /// More than any measurement lasts.
 const LOOPS_FOR_EVER: u64 = 1_000_000_000;
 
@@ -46,6 +48,17 @@ fn hackbench(groups: u32, fds: u32, loops: u64) -> Command {
 /// When it fails, or says something else.
 pub fn hackbench_s(groups: u32, fds: u32, loops: u64) -> Result<f64> {
     let text = child::output(&mut hackbench(groups, fds, loops))?;
+    time_line(&text).with_context(|| format!("hackbench said no time: {text}"))
+}
+
+/// The same of messages that soon fill a pipe: senders and receivers switch all the time.
+///
+/// # Errors
+/// As [`hackbench_s`].
+pub fn switching_hackbench_s(groups: u32, fds: u32, loops: u64) -> Result<f64> {
+    let mut command = hackbench(groups, fds, loops);
+    // hackbench 2.4 does not take the long name of this one.
+    let text = child::output(command.args(["-s", &MESSAGE_BYTES.to_string()]))?;
     time_line(&text).with_context(|| format!("hackbench said no time: {text}"))
 }
 

@@ -17,6 +17,7 @@ mod memcached;
 mod options;
 mod probe;
 mod python;
+mod record;
 mod report;
 mod reports;
 mod snapshot;
@@ -47,6 +48,9 @@ fn run(words: &[String]) -> Result<()> {
     if let Some((engine::walk::WORD, rest)) = words.split_first().map(|(w, r)| (w.as_str(), r)) {
         return engine::walk::run(rest);
     }
+    if let Some((record::WORD, rest)) = words.split_first().map(|(w, r)| (w.as_str(), r)) {
+        return record::run_load(rest);
+    }
     let options = Options::parse(words)?;
     let machine = Machine::read(&options.rtscope)?;
     let mut reports = Vec::new();
@@ -73,6 +77,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Watch => watch::measure(options),
         Subject::Trackers => trackers::report(options),
         Subject::Snapshot => snapshot::measure(options),
+        Subject::Record => record::measure(options),
         Subject::Diagnose => diagnose::measure(options),
         Subject::Engine => engine::measure(options),
         Subject::Reports => reports::measure(options),

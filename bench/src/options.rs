@@ -11,6 +11,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   watch      accounted cost of a watch, and its effect on hackbench; the trackers too
   trackers   those alone: their programs in the kernel, call by call
   snapshot   from a hit to a snapshot on disk
+  record     recording the kernel's events, beside trace-cmd and perf
   diagnose   time and memory for a million events
   engine     reading traces, beside babeltrace2
   reports    the reports, beside lttng-analyses
@@ -23,7 +24,8 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
   --rtscope  the program to measure (default: beside this one)
   --trace    a trace for 'engine' to read besides its own, may come again; for 'against' instead
-  --rounds   how often 'against' runs each (default 15; a busy machine wants more)
+  --rounds   how often 'against' and 'record' run each (default 15 and 10; a busy machine wants
+             more)
   --events   how many events the traces of 'engine' have; they go away after the run
   --picture  where 'probe' draws its histograms (SVG)
   --iterations  'probe' looks for the rarest of so many iterations instead (100000000: 3 minutes,
@@ -40,6 +42,8 @@ pub enum Subject {
     Trackers,
     /// From hit to disk.
     Snapshot,
+    /// Recording the kernel's events.
+    Record,
     /// Reading a trace.
     Diagnose,
     /// The trace engine.
@@ -64,6 +68,7 @@ impl Subject {
         Subject::Calls,
         Subject::Watch,
         Subject::Snapshot,
+        Subject::Record,
         Subject::Diagnose,
         Subject::Engine,
         Subject::Reports,
@@ -80,6 +85,7 @@ impl Subject {
             Subject::Watch => "watch",
             Subject::Trackers => "trackers",
             Subject::Snapshot => "snapshot",
+            Subject::Record => "record",
             Subject::Diagnose => "diagnose",
             Subject::Engine => "engine",
             Subject::Reports => "reports",
@@ -108,7 +114,7 @@ pub struct Options {
     pub rtscope: PathBuf,
     /// What `against` compares it with.
     pub older: Option<PathBuf>,
-    /// How often `against` runs each; its own number when nothing was typed.
+    /// How often `against` and `record` run each; their own numbers when nothing was typed.
     pub rounds: Option<usize>,
     /// Traces to read besides those that are made.
     pub traces: Vec<PathBuf>,

@@ -69,6 +69,18 @@ fn snapshots_are_timed_with_and_without_load() {
     check("snapshot", &[6, 2]);
 }
 
+/// Peers need not be there, nor work on this kernel: bars on them may have no figure.
+#[test]
+fn recorders_are_compared_under_one_load() {
+    let Some(report) = small("record") else {
+        return;
+    };
+    let row = &report["tables"][1][0];
+    assert_eq!(row["recorder"], "rtscope record");
+    assert!(row["events (median)"].as_f64() > Some(0.0), "{report:#}");
+    assert!(report["bars"][2]["found"].is_number(), "{report:#}");
+}
+
 #[test]
 fn a_trace_is_read_and_its_reader_measured() {
     check("diagnose", &[2]);
