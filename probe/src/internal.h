@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A program's own function of the same name stays its own, also where the library is preloaded. */
+#pragma GCC visibility push(hidden)
+
 /* Room for so many bytes of switches and descriptions beside those that are there when the file is
  * made; sparse until it is needed. A process that locks all its memory pays for the addresses. */
 #define RTSCOPE_SWITCHES_BYTES ((size_t)1 << 20)
@@ -71,6 +74,10 @@ uint64_t rtscope_size(const char *text, uint64_t otherwise);
 uint32_t rtscope_cpus_possible(void);
 /* Calls `each` for every online CPU. */
 void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context);
+
+/* locks.c: how many bytes of addresses a process may still take that wants to lock all that it has;
+ * UINT64_MAX where that is no concern, or where it may take `enough`. */
+uint64_t rtscope_lockable_bytes(uint64_t enough);
 
 /* file.c; functions return 0, or -1 when it cannot be done. */
 int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *settings,
@@ -231,5 +238,7 @@ extern struct rtscope_filters_ rtscope_filters_;
 
 /* register.c: the calling thread's id, 0 where it cannot be known without a system call. */
 uint32_t rtscope_own_tid(void);
+
+#pragma GCC visibility pop
 
 #endif

@@ -142,8 +142,10 @@ static int check_fields(const char *at, const char *end, struct rtscope_refusal 
     const char *names[RTSCOPE_FIELDS_MAX];
     for (unsigned length = 0;; length++) {
         const int type = take_type(&at, end, why);
-        if (type <= 0)
+        if (type < 0)
             return type;
+        if (type == RTSCOPE_FIELD_END)
+            return at == end ? 0 : refuse(why, "a name ends before its end", "", LETTERS);
         if (length == RTSCOPE_FIELDS_MAX)
             return refuse(why, "it has more than 64 fields", "", "record it as two events");
         names[length] = take_text(&at, end);

@@ -102,24 +102,44 @@ static uint64_t room(int folder, uint32_t cpus)
     return free_bytes / ROOM_PARTS / cpus;
 }
 
+/* Rings of this size, or smaller where a process that locks its memory has no room for them. */
+static uint64_t lockable(const struct rtscope_settings *settings, uint64_t bytes, uint64_t least)
+{
+    const uint64_t cpus = rtscope_cpus_possible();
+    const uint64_t beside = RTSCOPE_SWITCHES_BYTES + RTSCOPE_FILTERS_BYTES +
+                            RTSCOPE_OBJECTS_BYTES + RTSCOPE_TABLE_BYTES +
+                            settings->switches_bytes + settings->table_bytes;
+    const uint64_t most = rtscope_lockable_bytes(beside + cpus * bytes);
+    while (beside + cpus * bytes > most && bytes > least)
+        bytes /= 2;
+    return bytes;
+}
+
+/* What a recorder would like, as far as there is room; a program that is not recorded when it
+ * starts has small rings, for whom comes later. */
+static uint64_t bytes_of_choice(const struct rtscope_settings *settings, int folder)
+{
+    if (!settings->is_wanted || !settings->rings.at_most)
+        return RING_BYTES_DEFAULT;
+    const uint64_t most = room(folder, rtscope_cpus_possible());
+    uint64_t bytes = power_of_two(settings->rings.at_most);
+    while (bytes > most && bytes > RING_BYTES_SMALL)
+        bytes /= 2;
+    return bytes;
+}
+
 /* The environment first: whoever starts a program knows best. Then what a recorder asks for, where
- * it wants an event of this process; a program that is not recorded when it starts has small
- * rings, for whom comes later. */
+ * it wants an event of this process. */
 void rtscope_settings_size(struct rtscope_settings *settings, int folder)
 {
-    const struct rtscope_ring_rules *const rules = &settings->rings;
+    const uint64_t least = settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN;
     uint64_t bytes = settings->ring_bytes_asked;
     if (!bytes && settings->is_wanted)
-        bytes = rules->exactly;
-    if (!bytes && settings->is_wanted && rules->at_most) {
-        const uint64_t most = room(folder, rtscope_cpus_possible());
-        bytes = power_of_two(rules->at_most);
-        while (bytes > most && bytes > RING_BYTES_SMALL)
-            bytes /= 2;
-    }
-    settings->ring_bytes = power_of_two(bytes ? bytes : RING_BYTES_DEFAULT);
-    if (settings->ring_bytes < settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN)
-        settings->ring_bytes = settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN;
+        bytes = settings->rings.exactly;
+    if (!bytes)
+        bytes = lockable(settings, bytes_of_choice(settings, folder), least);
+    bytes = power_of_two(bytes);
+    settings->ring_bytes = bytes < least ? least : bytes;
     settings->subbuffer_bytes = settings->ring_bytes / settings->subbuffers;
 }
 

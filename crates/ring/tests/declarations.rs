@@ -266,6 +266,7 @@ fn names_that_break_a_limit_are_not_compiled() {
     let said = "the name of a field has 1 to 255 bytes";
     refused("field_256", &field(&long), said);
     refused("field_0", &field(""), said);
+    refused("field_zero", &field("a\\0b"), "no zero");
 }
 
 #[test]

@@ -204,6 +204,114 @@ fn a_library_that_is_opened_and_closed_takes_room_once() {
     check("alone", "static.so", false, 0, 0);
 }
 
+/// An event and an enumeration as they are written for LTTng-UST.
+const PROVIDER: &str = r#"
+#undef LTTNG_UST_TRACEPOINT_PROVIDER
+#define LTTNG_UST_TRACEPOINT_PROVIDER app
+#undef LTTNG_UST_TRACEPOINT_INCLUDE
+#define LTTNG_UST_TRACEPOINT_INCLUDE "./provider.h"
+#if !defined(PROVIDER_H) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
+#define PROVIDER_H
+#include <lttng/tracepoint.h>
+LTTNG_UST_TRACEPOINT_ENUM(app, light, \
+    LTTNG_UST_TP_ENUM_VALUES(lttng_ust_field_enum_value("red", 0)))
+LTTNG_UST_TRACEPOINT_EVENT(app, opened, LTTNG_UST_TP_ARGS(unsigned, turn), \
+    LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned, turn, turn) \
+                        lttng_ust_field_enum(app, light, int, light, 0)))
+#endif
+#include <lttng/tracepoint-event.h>
+"#;
+
+#[test]
+fn a_provider_for_lttng_that_is_opened_and_closed_is_described_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    build_opened(folder.path());
+    let source = "#define LTTNG_UST_TRACEPOINT_CREATE_PROBES\n\
+        #define LTTNG_UST_TRACEPOINT_DEFINE\n#include \"provider.h\"\n\
+        void record(unsigned turn);\nvoid record(unsigned turn)\n\
+        { lttng_ust_tracepoint(app, opened, turn); }\n";
+    let files_of = [("provider.h", PROVIDER), ("provider.c", source)];
+    for (name, text) in files_of {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    }
+    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../probe");
+    let script = "cd \"$1\" && cc -O2 -I. -I\"$0/include/rtscope/lttng\" -I\"$0/include\" \
+        -fPIC -shared -o provider.so provider.c -L. -lrtscope-probe -Wl,-rpath,\"$1\"";
+    let mut shell = Command::new("sh");
+    let status = shell
+        .args(["-c", script])
+        .arg(probe)
+        .arg(folder.path())
+        .status();
+    assert!(status.expect("a shell").success());
+    let rings = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let mut opens = Command::new(folder.path().join("alone"));
+    opens.arg(folder.path().join("provider.so"));
+    let variables = [("RTSCOPE_EVENTS", "app"), ("RTSCOPE_RING_SIZE", "64K")];
+    let status = opens
+        .env("RTSCOPE_DIR", rings.path())
+        .envs(variables)
+        .status();
+    assert!(status.expect("it runs").success());
+    let mut found = files(rings.path());
+    assert_eq!(events(&mut found[0]).len(), 300);
+    assert_eq!(found[0].table().events.len(), 1);
+}
+
+/// Locks all its memory as somebody who is not root, under a limit of 8 MiB from its start on.
+const LOCKS: &str = r#"
+#define _GNU_SOURCE
+#include <rtscope/event.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    const struct rlimit limit = {8 << 20, 8 << 20};
+    if (!getenv("LIMITED")) {
+        setenv("LIMITED", "yes", 1);
+        setrlimit(RLIMIT_MEMLOCK, &limit);
+        if (geteuid() == 0 && setuid(65534) != 0)
+            return 2;
+        return execv("/proc/self/exe", words);
+    }
+    (void)count;
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        return 1;
+    RTSCOPE_EVENT(app, locked);
+    return malloc(100000) == NULL;
+}
+"#;
+
+#[test]
+fn a_recorded_program_locks_all_its_memory_under_a_limit_of_8_mib() {
+    let program = build("locks", LOCKS);
+    let is_root = rustix::process::geteuid().is_root();
+    let check = |lines: &[&str]| {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let nobody = is_root.then_some(65534);
+        std::os::unix::fs::chown(folder.path(), nobody, None).expect("another's folder");
+        let owner = nobody.unwrap_or(rustix::process::geteuid().as_raw());
+        let directory = ring::Directory::open(folder.path(), owner).expect("a directory");
+        let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
+        directory.announce(&lines).expect("a session");
+        let mut command = Command::new(&program);
+        let status = command.env("RTSCOPE_DIR", folder.path()).status();
+        assert!(status.expect("it runs").success(), "{lines:?}");
+        // Root's own, before it is another, was nobody's to be recorded.
+        let names = directory.names().expect("names");
+        let mut recorded = 0;
+        for name in &names {
+            let mut file = directory.rings(name).expect("rings").expect("complete");
+            recorded += events(&mut file).len();
+        }
+        assert_eq!(recorded, 1, "{lines:?}");
+    };
+    check(&["!ring-at-most 8M", "app"]);
+    check(&["app"]);
+}
+
 #[test]
 fn a_program_under_the_thread_sanitizer_comes_to_its_end() {
     for compiler in ["gcc", "clang"] {

@@ -116,8 +116,9 @@ static inline __attribute__((always_inline)) void rtscope_copy_(void *at, const 
 #define RTSCOPE_COUNTS_hidden_(n, class_, ...) RTSCOPE_COUNTS_##class_(n, __VA_ARGS__)
 #define RTSCOPE_COUNTS_end_(n, none)
 
-/* Names of 1 to 255 bytes; of which letters they are, the library looks at. */
-#define RTSCOPE_IS_MISNAMED_(name) (sizeof(name) < 2 || sizeof(name) > 256)
+/* Names of 1 to 255 bytes, none of them zero; of which letters they are, the library looks at. */
+#define RTSCOPE_IS_MISNAMED_(name)                                                                \
+    (sizeof(name) < 2 || sizeof(name) > 256 || __builtin_strlen(name) + 1 != sizeof(name))
 #define RTSCOPE_MISNAMED_number_(code, before, type, name, value) RTSCOPE_IS_MISNAMED_(name)
 #define RTSCOPE_MISNAMED_text_(name, value, length_max) RTSCOPE_IS_MISNAMED_(name)
 #define RTSCOPE_MISNAMED_bytes_(name, pointer, length) RTSCOPE_IS_MISNAMED_(name)
@@ -218,7 +219,7 @@ static inline __attribute__((always_inline)) void rtscope_copy_(void *at, const 
 /* What a declaration must keep to; docs/format/rings.md has the same limits. */
 #define RTSCOPE_CHECK_FIELDS_(...)                                                                \
     RTSCOPE_ASSERT_((RTSCOPE_EACH_(RTSCOPE_MISNAMED_, __VA_ARGS__)) == 0,                         \
-                    "the name of a field has 1 to 255 bytes");                                    \
+                    "the name of a field has 1 to 255 bytes, and no zero");                       \
     RTSCOPE_ASSERT_((RTSCOPE_EACH_(RTSCOPE_TOO_LONG_, __VA_ARGS__)) == 0,                         \
                     "an array has at most 512 elements");                                         \
     RTSCOPE_ASSERT_(!RTSCOPE_ANY_VARIES_(__VA_ARGS__) ||                                          \
