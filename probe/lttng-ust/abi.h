@@ -37,6 +37,7 @@ enum ust_type_kind {
     UST_ENUM = 4,
     UST_ARRAY = 5,
     UST_SEQUENCE = 6,
+    UST_DYNAMIC = 3,
 };
 enum { UST_ENCODING_NONE = 0 };
 
@@ -191,6 +192,44 @@ struct ust_recorder {
     struct ust_enabled *event;
     void *own;
     struct ust_buffer *buffer;
+};
+
+/* The value of a context that the application provides. */
+enum ust_dynamic_kind {
+    UST_DYNAMIC_NONE = 0,
+    UST_DYNAMIC_S8 = 1,
+    UST_DYNAMIC_S64 = 4,
+    UST_DYNAMIC_U8 = 5,
+    UST_DYNAMIC_U64 = 8,
+    UST_DYNAMIC_FLOAT = 9,
+    UST_DYNAMIC_DOUBLE = 10,
+    UST_DYNAMIC_TEXT = 11,
+};
+struct ust_context_value {
+    int kind;
+    union {
+        int64_t number;
+        const char *text;
+        double real;
+    } of;
+};
+/* What its callbacks are given first. */
+struct ust_app_context {
+    uint32_t struct_size;
+    struct ust_field *field;
+    /* `$app.PROVIDER:CONTEXT` */
+    char *name;
+};
+struct ust_context_provider {
+    uint32_t struct_size;
+    /* `$app.PROVIDER` */
+    const char *name;
+    /* What puts the value into a record of LTTng's; nobody calls them here. */
+    size_t (*get_size)(void *context, void *probe, size_t offset);
+    void (*record)(void *context, void *probe, struct ust_context *record,
+                   struct ust_buffer *buffer);
+    void (*get_value)(void *context, void *probe, struct ust_context_value *value);
+    void *own;
 };
 
 /* tracepoints.c, which is liblttng-ust-tracepoint.so */

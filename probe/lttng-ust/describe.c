@@ -177,7 +177,22 @@ static int is_length(const struct ust_class *class_, size_t place)
     return place + 1 < class_->length && class_->fields[place + 1]->type->kind == UST_SEQUENCE;
 }
 
-int describe(struct described *described, const char *provider, const struct ust_event *event)
+/* As many as an event can have, behind its own fields. */
+static void describe_contexts(struct describing *describing, size_t fields,
+                              const struct app_contexts *contexts)
+{
+    struct app_contexts *const kept = &describing->described->contexts;
+    while (kept->length < contexts->length && fields + kept->length < RTSCOPE_FIELDS_MAX) {
+        struct app_context *const context = contexts->all[kept->length];
+        kept->all[kept->length++] = context;
+        append_byte(&describing->text, RTSCOPE_FIELD_TEXT);
+        append_name(&describing->text, context_field(context));
+        describing->described->fixed_bytes += sizeof(uint16_t);
+    }
+}
+
+int describe(struct described *described, const char *provider, const struct ust_event *event,
+             const struct app_contexts *contexts)
 {
     const struct ust_class *const class_ = event->class_;
     struct describing describing = {described, {NULL, 0, 0, 0}};
@@ -203,6 +218,7 @@ int describe(struct described *described, const char *provider, const struct ust
         }
         append_name(&describing.text, field->name);
     }
+    describe_contexts(&describing, class_->length, contexts);
     append_byte(&describing.text, RTSCOPE_FIELD_END);
     if (!described->refused && described->fixed_bytes > RTSCOPE_FIXED_BYTES_MAX) {
         described->refused = "its fields of fixed length have more than 4080 bytes:";

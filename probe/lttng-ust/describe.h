@@ -4,8 +4,12 @@
 #define RTSCOPE_LTTNG_UST_DESCRIBE_H
 
 #include "abi.h"
+#include "contexts.h"
 
 #include <rtscope/detail/record.h>
+
+/* Programs have functions of such names. */
+#pragma GCC visibility push(hidden)
 
 /* What the provider's function hands over next, and what becomes of it. */
 enum step_kind {
@@ -30,14 +34,19 @@ struct described {
     uint32_t steps_length;
     /* Of what does not vary. */
     uint32_t fixed_bytes;
+    /* Behind the fields, a text each. */
+    struct app_contexts contexts;
     /* Why it cannot be recorded, with the field's name; NULL where it can. */
     const char *refused;
     const char *refused_field;
 };
 
-/* Describes an event. -1: there is no memory. */
-int describe(struct described *described, const char *provider, const struct ust_event *event);
+/* Describes an event, with `contexts` behind its fields. -1: there is no memory. */
+int describe(struct described *described, const char *provider, const struct ust_event *event,
+             const struct app_contexts *contexts);
 /* The description of an enumeration's labels, allocated; NULL: there is no memory. */
 char *describe_labels(const struct ust_labels *labels, uint32_t *bytes);
+
+#pragma GCC visibility pop
 
 #endif

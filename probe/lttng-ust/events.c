@@ -124,9 +124,18 @@ static void copy_padded(struct ust_context *context, const char *from, size_t by
     }
 }
 
+/* What the application says of this moment, behind the fields. */
+static void put_contexts(struct making *own, void *probe)
+{
+    const struct app_contexts *const contexts = &own->recorded->described.contexts;
+    for (size_t place = 0; place < contexts->length; place++)
+        own->at = context_put(contexts->all[place], probe, own->at, &own->room);
+}
+
 static void commit(struct ust_context *context)
 {
     struct making *const own = context->own;
+    put_contexts(own, context->probe);
     const struct rtscope_late *const late = &own->recorded->late;
     const size_t bytes = (size_t)(own->at - (unsigned char *)own->payload);
     const int is_whole = own->step == own->recorded->described.steps_length;
@@ -200,11 +209,12 @@ static void forget(struct described *described)
     free(described->steps);
 }
 
-static struct recorded *recorded_of(const char *provider, const struct ust_event *event)
+static struct recorded *recorded_of(const char *provider, const struct ust_event *event,
+                                    const struct app_contexts *contexts)
 {
     struct described described;
     struct recorded *own = NULL;
-    if (describe(&described, provider, event) != 0) {
+    if (describe(&described, provider, event, contexts) != 0) {
         forget(&described);
         return NULL;
     }
@@ -244,11 +254,13 @@ struct registered *lttng_ust_probe_register(const struct ust_provider *provider)
     struct registered *const own = calloc(1, sizeof *own + length * sizeof *own->connected);
     if (!own)
         return &empty;
+    struct app_contexts contexts;
+    contexts_wanted(&contexts);
     own->provider = provider;
     pthread_mutex_lock(&lock);
     for (size_t place = 0; place < length; place++) {
         const struct ust_event *const event = provider->events[place];
-        struct recorded *const recorded = recorded_of(provider->name, event);
+        struct recorded *const recorded = recorded_of(provider->name, event, &contexts);
         const struct connected connected = {recorded, event};
         if (!recorded || lttng_ust_tracepoint_provider_register(
                              provider->name, event->name, event->class_->function,

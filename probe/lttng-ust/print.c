@@ -78,20 +78,6 @@ LOG(DEBUG_FUNCTION, 12)
 LOG(DEBUG_LINE, 13)
 LOG(DEBUG, 14)
 
-/* Contexts of an application have no place in our traces: refused, as LTTng refuses some. */
-void *lttng_ust_context_provider_register(void *provider);
-void *lttng_ust_context_provider_register(void *provider)
-{
-    (void)provider;
-    return NULL;
-}
-
-void lttng_ust_context_provider_unregister(void *registered);
-void lttng_ust_context_provider_unregister(void *registered)
-{
-    (void)registered;
-}
-
 /* Forks, other users and namespaces, and libraries that come: nothing is to be done. */
 #define NOTHING(name)                                                                             \
     void name(void);                                                                              \

@@ -191,6 +191,26 @@ struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_r
     return rings;
 }
 
+/* Lines `!app-context PROVIDER:CONTEXT`. */
+size_t rtscope_app_contexts_(char *names, size_t room)
+{
+    static const char word[] = "!app-context ";
+    struct rtscope_settings settings;
+    struct rtscope_event_rules rules;
+    size_t used = 0;
+    memset(&settings, 0, sizeof settings);
+    rtscope_settings_read(&settings);
+    rtscope_event_rules_read(&rules, &settings);
+    for (size_t at = 0; at < rules.length; at += strlen(rules.patterns + at) + 1) {
+        const char *const line = rules.patterns + at;
+        const char *const name = line + sizeof word - 1;
+        if (strncmp(line, word, sizeof word - 1) != 0 || strlen(name) >= room - used)
+            continue;
+        used += (size_t)(stpcpy(names + used, name) - (names + used)) + 1;
+    }
+    return used;
+}
+
 int rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules)
 {
     for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1)

@@ -26,7 +26,7 @@ use crate::statedump::StateDump;
 use crate::stream::Streamed;
 use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
-use crate::{clock, environment, housekeeping};
+use crate::{clock, descriptors, environment, housekeeping};
 use host::capabilities::Capabilities;
 
 /// More reader threads than this gain nothing.
@@ -466,8 +466,7 @@ fn start_command(words: &[OsString]) -> Result<Child> {
         return Err(Error::new(ErrorKind::InvalidInput, "no command after '--'")
             .fix("rtscope record -- COMMAND"));
     };
-    Command::new(program)
-        .args(arguments)
+    descriptors::with_given_limit(Command::new(program).args(arguments))
         .spawn()
         .map_err(|error| {
             Error::io(

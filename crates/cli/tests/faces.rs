@@ -16,6 +16,19 @@ logging.getLogger().addHandler(rtscope_probe.Handler())
 logging.getLogger('robot.arm').warning('late by %d ns', 1500)
 ";
 
+/// As it is written for LTTng's agent; in a child, too.
+const AGENT: &str = "\
+import logging, os
+import lttngust
+logging.getLogger('robot.head').debug('it nods')
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+else:
+    logging.getLogger('robot.head').debug('so does its child')
+    os._exit(0)
+";
+
 const JAVA: &str = "\
 public class Main {
     public static void main(final String[] words) {
@@ -116,8 +129,26 @@ fn add_python(mixed: &mut Mixed) {
             agents.display(),
             program.display()
         ),
-        &["lttng_python:event: { logger_name = \"robot.arm\", funcName = \"<module>\", lineno = 3, \
-           int_loglevel = 30, "],
+        &[
+            "lttng_python:event: { logger_name = \"robot.arm\", funcName = \"<module>\", \
+             lineno = 3, int_loglevel = 30, ",
+        ],
+    );
+    let program = scratch().join("agent.py");
+    std::fs::write(&program, AGENT).expect("a program");
+    mixed.add(
+        format!(
+            "PYTHONPATH={} PYTHONDONTWRITEBYTECODE=1 RTSCOPE_AGENTS={} python3 {}",
+            path.display(),
+            agents.display(),
+            program.display()
+        ),
+        &[
+            "lttng_python:event: { logger_name = \"robot.head\", funcName = \"<module>\", \
+             lineno = 3, int_loglevel = 10, ",
+            "lttng_python:event: { logger_name = \"robot.head\", funcName = \"<module>\", \
+             lineno = 8, int_loglevel = 10, ",
+        ],
     );
 }
 
@@ -206,4 +237,9 @@ fn a_mixed_system_is_in_one_trace() {
         .iter()
         .filter(|event| event.contains("late by 1500 ns"));
     assert!(said.count() >= 1, "{}", events.join("\n"));
+    // As Python writes the time of a line: 2026-11-23 12:00:00,123.
+    let python = events
+        .iter()
+        .filter(|event| event.contains(" threadName = "));
+    assert!(python.clone().all(|event| event.contains(" asctime = \"2")));
 }

@@ -201,6 +201,85 @@ fn a_build_that_asks_cmake_for_lttng_gets_the_probe() {
     records_every_event(place.path(), &build.join("every"));
 }
 
+/// Provides a context of its own, as LTTng's headers for C do not declare it; without a word also
+/// a second time under one name.
+const PROVIDES: &str = r#"
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#include "robot.h"
+struct app_context { uint32_t size; void *field; char *name; };
+struct value { int kind; union { int64_t number; const char *text; double real; } of; };
+struct provider {
+    uint32_t size;
+    const char *name;
+    void *get_size, *record;
+    void (*get_value)(void *, void *, struct value *);
+    void *own;
+};
+void *lttng_ust_context_provider_register(struct provider *);
+void lttng_ust_context_provider_unregister(void *);
+static int turn;
+static void get_value(void *context, void *probe, struct value *value)
+{
+    const struct app_context *const own = context;
+    (void)probe;
+    value->kind = (const int[]){0, 4, 8, 10, 11}[turn];
+    value->of.number = -7;
+    if (turn == 3)
+        value->of.real = 0.5;
+    if (turn == 4)
+        value->of.text = own->name;
+}
+int main(void)
+{
+    struct provider own = {sizeof own, "$app.work", 0, 0, get_value, 0};
+    struct provider wrong = {sizeof wrong, "work", 0, 0, get_value, 0};
+    lttng_ust_tracepoint(robot, node_init, &own, "before", "");
+    void *const registered = lttng_ust_context_provider_register(&own);
+    if (!registered || lttng_ust_context_provider_register(&own) ||
+        lttng_ust_context_provider_register(&wrong))
+        return 1;
+    for (turn = 0; turn < 5; turn++)
+        lttng_ust_tracepoint(robot, node_init, &own, "during", "");
+    lttng_ust_context_provider_unregister(registered);
+    lttng_ust_tracepoint(robot, node_init, &own, "behind", "");
+    return 0;
+}
+"#;
+
+#[test]
+fn events_carry_the_contexts_that_their_application_provides() {
+    if !has_headers() {
+        return;
+    }
+    let provides = source("drop_in_provides.c", PROVIDES);
+    let program = compile("provides", "cc", &[], &[provides]);
+    let program = program.to_str().expect("UTF-8");
+    let [way, _] = ways();
+    let values = |contexts: &str| -> Vec<String> {
+        let scene = Scene::new();
+        let words = ["--user", "robot", "--context", contexts];
+        scene.record(&words, &["env", &way, program]);
+        let value = |event: String| {
+            let (_, value) = event.split_once("app_work_item = ")?;
+            Some(value.trim_end_matches(" }").to_owned())
+        };
+        scene.events().into_iter().filter_map(value).collect()
+    };
+    let expect = [
+        "",
+        "",
+        "-7",
+        "18446744073709551609",
+        "0.5",
+        "$app.work:item",
+        "",
+    ];
+    let quoted: Vec<_> = expect.iter().map(|text| format!("\"{text}\"")).collect();
+    assert_eq!(values("procname,$app.work:item"), quoted);
+    assert_eq!(values("procname"), [""; 0]);
+}
+
 /// A text that is too long, a child, and threads.
 const MUCH: &str = r#"
 #define LTTNG_UST_TRACEPOINT_DEFINE

@@ -131,6 +131,44 @@ fn who_takes_the_folder_of_root_is_moved_out_of_the_way() {
 }
 
 #[test]
+fn who_takes_the_names_that_things_are_moved_to_keeps_nothing() {
+    // In a pid namespace the recorder's number is small.
+    let before = "as 4001 mkdir /dev/shm/rtscope-0 \
+        $(seq -f /dev/shm/.not-of-user-0-%g-4001 1 2000)";
+    let text = check("names_taken", before, r#""$honest""#, 1000);
+    assert!(text.contains("rtscope-0 was not of user 0"), "{text}");
+}
+
+#[test]
+fn who_makes_hundreds_of_namespaces_hides_nobody_elses() {
+    let before = r#"
+        as 4001 sh -c '
+            i=0
+            while [ $i -lt 280 ]; do
+                i=$((i + 1))
+                unshare --user --map-root-user --mount sleep 100 &
+            done
+            wait' &
+        while [ "$(pgrep -c sleep)" -lt 280 ]; do sleep 0.1; done"#;
+    let script = r#"
+        unshare --mount sh -c '
+            mount -t tmpfs tmpfs /dev/shm
+            mkdir -m 700 /dev/shm/rtscope-0
+            while [ ! -e /dev/shm/rtscope-0/recorder ]; do sleep 0.02; done
+            "$honest"'"#;
+    check("namespaces", before, script, 1000);
+}
+
+#[test]
+fn more_processes_are_recorded_than_the_soft_limit_of_files_has_room_for() {
+    let script = r#"
+        i=0 all=
+        while [ $i -lt 200 ]; do i=$((i + 1)); "$honest" & all="$all $!"; done
+        wait $all"#;
+    check("many", "ulimit -S -n 150", script, 200_000);
+}
+
+#[test]
 fn who_lives_in_namespaces_of_its_own_is_recorded() {
     let script = r#"
         unshare --mount --pid --fork --user --map-root-user sh -c '

@@ -1,11 +1,16 @@
 //! Which events the programs have that run now.
 
+use std::time::Duration as StdDuration;
+
 use event::{ErrorKind, Result};
 use ring::{Directory, EventDescription, Liveness};
 
 use super::UserConfig;
-use super::places;
 use super::wanted::{self, EventRule, Verdict};
+use super::{finder, places};
+
+/// So long is looked for processes in other mount namespaces.
+const LOOK_MAX: StdDuration = StdDuration::from_secs(2);
 
 /// A process that runs, and those of its events that were asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +39,8 @@ pub fn list(config: &UserConfig) -> Result<(Vec<Listed>, Vec<String>)> {
             Err(error) => refused.push(format!("{error:#}")),
         }
     }
-    for found in places::elsewhere(config.directory()) {
-        match found.open() {
+    for (_, found) in finder::elsewhere(config.directory(), LOOK_MAX) {
+        match found {
             Ok(directory) => list_in(&directory, config.rules(), &mut listed, &mut refused)?,
             Err(error) => refused.push(format!("{error:#}")),
         }

@@ -111,6 +111,7 @@ pub(crate) fn write(
         let wanted = Wanted {
             rules: Vec::new(),
             contexts: announced_contexts(&opened)?,
+            app_contexts: Vec::new(),
             begin_ns: since.as_ns().max(0) as u64,
             ring_bytes: None,
         };

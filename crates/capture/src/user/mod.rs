@@ -1,9 +1,11 @@
 //! Applications: their rings into a trace below `ust/`, beside the kernel's.
 
+mod app_contexts;
 mod classes;
 mod clock;
 mod contexts;
 mod filter;
+mod finder;
 mod forgotten;
 mod lane;
 mod list;

@@ -14,7 +14,7 @@ use super::forgotten::Forgotten;
 use super::process::{Ended, Process};
 use super::refusals::Refusals;
 use super::session::{Shared, UserSummary};
-use crate::{clock, housekeeping};
+use crate::{clock, descriptors, housekeeping};
 
 /// In flight, of more processes than this the dead ones are let go.
 const DEAD_KEPT: usize = 64;
@@ -107,6 +107,9 @@ pub(super) struct Place {
     looked: Looked,
     /// So many are possible: no process has more rings.
     cpus: u32,
+    /// So many processes are recorded at once, and whether it was said that there are more.
+    processes_max: usize,
+    has_said_more: bool,
     /// Whether nobody looks into it any more.
     is_closed: bool,
     _lock: RecorderLock,
@@ -124,14 +127,6 @@ struct Looked {
 }
 
 impl Place {
-    /// Opens a directory, which is made when it is `ours`.
-    pub fn open(path: &Path, owner: u32, ours: bool) -> Result<Directory> {
-        match ours {
-            true => Directory::open_or_make(path, owner),
-            false => Directory::open(path, owner),
-        }
-    }
-
     /// Becomes the recorder of a directory and announces the session in it.
     pub fn take(directory: Directory, lines: &[String]) -> Result<Place> {
         let lock = directory.lock()?;
@@ -149,6 +144,8 @@ impl Place {
             identities: HashMap::new(),
             looked: Looked::default(),
             cpus: housekeeping::cpus_possible(),
+            processes_max: PROCESSES_MAX.min(descriptors::processes_max()),
+            has_said_more: false,
             is_closed: false,
             _lock: lock,
         })
@@ -201,7 +198,12 @@ impl Place {
         let seen = self.directory.look()?;
         refusals.without_rings(&self.directory, seen.without_rings, shared.wanted.begin_ns);
         for name in seen.rings {
-            if begin.elapsed() > TURN_MAX || self.processes.len() >= PROCESSES_MAX {
+            let is_full = self.processes.len() >= self.processes_max;
+            if is_full && !self.names.contains(&name) && !self.has_said_more {
+                self.has_said_more = true;
+                refusals.add(self.directory.path(), &self.more_processes());
+            }
+            if begin.elapsed() > TURN_MAX || is_full {
                 self.looked.leaves_some = true;
                 break;
             }
@@ -214,6 +216,14 @@ impl Place {
             self.looked.leaves_some = false;
         }
         Ok(())
+    }
+
+    fn more_processes(&self) -> Error {
+        let path = self.directory.path().display();
+        let what = format!("some processes of {path} are not recorded");
+        Error::new(ErrorKind::Unsupported, what)
+            .found(format!("{} at the same time", self.processes_max))
+            .fix("raise 'ulimit -Hn', or record fewer of them with RTSCOPE_DIR")
     }
 
     fn find_one(&mut self, name: String, shared: &Shared, refusals: &mut Refusals) {

@@ -14,6 +14,7 @@ use event::{Cpu, Instant, Result};
 use expr::Expr;
 use ring::{ClockKind, Directory, Liveness, Losses, Mode, RingFile, Switch};
 
+use super::app_contexts;
 use super::clock::CounterClock;
 use super::contexts::Contexts;
 use super::filter::{self, ByRecorder, Compiled};
@@ -115,6 +116,8 @@ pub(super) struct Process {
     notes_read: usize,
     /// That its rings are of another size than was asked for, until an event of it is wanted.
     undersized: Option<String>,
+    /// Whether it was said that events lack contexts of the application.
+    lacks_contexts: bool,
     /// Whether it was said that rings found no memory.
     lacks_memory: bool,
     trace: Option<(TraceWriter, TraceMeta)>,
@@ -223,6 +226,7 @@ impl Process {
             problems: Vec::new(),
             notes_read: 0,
             undersized: None,
+            lacks_contexts: false,
             lacks_memory: false,
             trace: None,
             map: ProcessMap::default(),
@@ -487,6 +491,7 @@ impl Process {
             return Ok(());
         }
         self.problems.extend(self.undersized.take());
+        self.say_contexts(&ready, common);
         for (place, switch) in ready {
             self.switched.push(place);
             self.file.switch(&self.file.table().events[place], switch)?;
@@ -500,6 +505,18 @@ impl Process {
         // The first that is switched on gives rings their memory.
         let mode = self.file.mode()?;
         self.add_lanes(mode, common)
+    }
+
+    /// Says, once, where events that are `ready` have not the contexts that were asked for.
+    fn say_contexts(&mut self, ready: &[(usize, Switch)], common: &Common) {
+        if self.lacks_contexts {
+            return;
+        }
+        let (file, wanted) = (&self.file, &common.wanted.app_contexts);
+        let events = ready.iter().map(|(place, _)| &file.table().events[*place]);
+        let missing = app_contexts::missing(wanted, events, file.layout());
+        self.lacks_contexts = missing.is_some();
+        self.problems.extend(missing);
     }
 
     /// Prepares the event at `place` for being recorded where `expr` holds; gives how it is to be

@@ -17,8 +17,10 @@ use ctf::writer::Outlet;
 use event::{Cpu, Error, ErrorKind, Instant, Result};
 use ring::Directory;
 
+use super::app_contexts::{self, AppContext};
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
+use super::finder::Finder;
 use super::forgotten;
 use super::metadata::Folders;
 use super::place::{Outcome, Place, Read, TURN_MAX};
@@ -27,7 +29,7 @@ use super::process::{Common, UserProcess};
 use super::room::RingRoom;
 use super::wanted::{self, EventRule};
 use crate::progress::{Progress, Source};
-use crate::{clock, housekeeping};
+use crate::{clock, descriptors, housekeeping};
 use turn::Asked;
 pub(crate) use turn::{UserFigures, UserTurn};
 
@@ -41,8 +43,14 @@ const EMPTY: f64 = 0.03;
 const FIND_MAX: StdDuration = StdDuration::from_secs(2);
 /// So long a trace that is written is not said to be complete because some ring is not.
 const BEHIND_MAX: StdDuration = StdDuration::from_secs(1);
-/// How often directories are looked for.
+/// So long the processes of all users are read in one turn: who is many users keeps others waiting
+/// no longer.
+const TURNS_MAX: StdDuration = StdDuration::from_millis(100);
+/// How often directories are looked for, and how long at once while others wait.
 const PLACES_PERIOD: StdDuration = StdDuration::from_millis(250);
+const PLACES_SLICE: StdDuration = StdDuration::from_millis(5);
+/// Directories that are recorded at the same time.
+const PLACES_MAX: usize = 1024;
 /// How often files get a pair of both clocks.
 const PAIR_PERIOD: StdDuration = StdDuration::from_millis(100);
 /// Below the root of a trace: where those of processes are.
@@ -55,6 +63,7 @@ pub struct UserConfig {
     words: Vec<String>,
     rules: Vec<EventRule>,
     contexts: Vec<Context>,
+    app_contexts: Vec<AppContext>,
     directory: Option<PathBuf>,
     ring_bytes: Option<u64>,
 }
@@ -74,6 +83,7 @@ impl UserConfig {
             words: words.to_vec(),
             rules,
             contexts: Vec::new(),
+            app_contexts: Vec::new(),
             directory: None,
             ring_bytes: None,
         })
@@ -102,13 +112,16 @@ impl UserConfig {
         self.ring_bytes
     }
 
-    /// Events carry these contexts too, by LTTng's names: `procname`, `prio`, `pid_ns`…
+    /// Events carry these contexts too, by LTTng's names: `procname`, `prio`, `pid_ns`,
+    /// `$app.PROVIDER:CONTEXT`…
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a word that is none; what the kernel says of performance
     /// counters.
     pub fn with_contexts(mut self, words: &[String]) -> Result<Self> {
-        self.contexts = contexts::parse(words)?;
+        let (app_contexts, words) = app_contexts::parted(words)?;
+        self.app_contexts = app_contexts;
+        self.contexts = contexts::parse(&words)?;
         Ok(self)
     }
 
@@ -170,6 +183,8 @@ pub(super) struct Wanted {
     pub rules: Vec<EventRule>,
     /// Beside those that every event has.
     pub contexts: Vec<Context>,
+    /// Those that applications provide.
+    pub app_contexts: Vec<AppContext>,
     pub begin_ns: u64,
     /// How large rings were asked to be.
     pub ring_bytes: Option<u64>,
@@ -234,6 +249,7 @@ impl UserRecorder {
         let config = config.clone();
         let thread = std::thread::spawn(move || {
             housekeeping::pin(&target.cpus);
+            descriptors::raise();
             let mut session = match Session::start(&config, &target) {
                 Ok(session) => session,
                 Err(error) => {
@@ -315,9 +331,12 @@ struct Session {
     lines: Vec<String>,
     room: RingRoom,
     places: Vec<Place>,
-    /// Directories that were refused, which is said once, and when they were last looked for.
+    /// Who looks for those of others, and when the last look was through.
+    finder: Finder,
+    /// Directories that were refused, which is said once.
     refused: HashSet<(u64, u64)>,
-    places_found: StdInstant,
+    /// None while a look goes on.
+    places_found: Option<StdInstant>,
     clock: CounterClock,
     shared: Shared,
     progress: Option<(Arc<Progress>, Source)>,
@@ -340,8 +359,9 @@ impl Session {
             lines: session_lines(config, target, &room),
             room,
             places: Vec::new(),
+            finder: Finder::new(config.directory.as_deref()),
             refused: HashSet::new(),
-            places_found: StdInstant::now(),
+            places_found: None,
             clock: CounterClock::start(),
             shared: Shared {
                 folder: target.root.join(PARTS),
@@ -351,6 +371,7 @@ impl Session {
                 wanted: Wanted {
                     rules: config.rules.clone(),
                     contexts: config.contexts.clone(),
+                    app_contexts: config.app_contexts.clone(),
                     begin_ns: target.begin.as_ns().max(0) as u64,
                     ring_bytes: config.ring_bytes,
                 },
@@ -364,29 +385,47 @@ impl Session {
             pair_left: None,
             outcome: Outcome::default(),
         };
-        session.find_places(true)?;
+        session.take_own()?;
+        session.find_places(FIND_MAX)?;
         session.find_all();
         Ok(session)
     }
 
-    /// Takes directories that are new: ours in the beginning; those of others also when they come
-    /// later, with the first traced process of a user.
-    fn find_places(&mut self, is_begin: bool) -> Result<()> {
-        self.places_found = StdInstant::now();
-        for problem in places::make_way(self.asked.as_deref()) {
-            self.outcome
-                .refusals
-                .add(Path::new(SHARED_MEMORY), &problem);
+    /// Takes the directories that are ours.
+    fn take_own(&mut self) -> Result<()> {
+        let own = places::own(self.asked.as_deref());
+        let mut moved = Vec::new();
+        let directory = places::open_own(&own.0, own.1, &mut moved);
+        self.say_moved(&moved);
+        self.take(&own.0, directory, true)
+    }
+
+    fn say_moved(&mut self, moved: &[Error]) {
+        for problem in moved {
+            let refusals = &mut self.outcome.refusals;
+            refusals.add(Path::new(SHARED_MEMORY), problem);
         }
-        for (path, owner, ours) in places::directories(self.asked.as_deref()) {
-            if is_begin || !ours {
-                self.take(&path, Place::open(&path, owner, ours), ours)?;
+    }
+
+    /// Takes directories of others that are new: they come with the first traced process of a user.
+    /// Looks for them for a slice of time, or until all were seen, at `most` so long.
+    fn find_places(&mut self, most: StdDuration) -> Result<()> {
+        let begin = StdInstant::now();
+        loop {
+            let part = self.finder.look(PLACES_SLICE);
+            self.say_moved(&part.moved);
+            for (path, directory) in part.found {
+                self.take(&path, directory, false)?;
+            }
+            if part.is_all {
+                self.places_found = Some(StdInstant::now());
+                return Ok(());
+            }
+            self.places_found = None;
+            if begin.elapsed() >= most {
+                return Ok(());
             }
         }
-        for found in places::elsewhere(self.asked.as_deref()) {
-            self.take(&found.path, found.open(), false)?;
-        }
-        Ok(())
     }
 
     /// Takes a directory, unless it was taken or refused before. An error is that of one of ours.
@@ -397,6 +436,15 @@ impl Session {
         };
         let known = |place: &Place| Some(place.identity()) == identity;
         if self.places.iter().any(known) {
+            return Ok(());
+        }
+        if !ours && self.places.len() >= PLACES_MAX {
+            let error = Error::new(ErrorKind::Unsupported, "some users are not recorded")
+                .found(format!("{PLACES_MAX} directories of rings"))
+                .fix("name one: RTSCOPE_DIR");
+            if self.refused.insert((0, 0)) {
+                self.outcome.refusals.add(path, &error);
+            }
             return Ok(());
         }
         match directory.and_then(|directory| Place::take(directory, &self.lines)) {
@@ -420,8 +468,9 @@ impl Session {
         while !stop.load(Ordering::Acquire) {
             let begin = clock::monotonic();
             self.take_turn(turns, figures)?;
-            if self.places_found.elapsed() > PLACES_PERIOD {
-                self.find_places(false)?;
+            let is_due = |found: StdInstant| found.elapsed() > PLACES_PERIOD;
+            if self.places_found.is_none_or(is_due) {
+                self.find_places(StdDuration::ZERO)?;
             }
             self.find();
             self.tell_room();
@@ -475,12 +524,14 @@ impl Session {
         }
         let mut read = Read::default();
         let owners: Vec<u32> = self.places.iter().map(Place::owner).collect();
+        let users = owners.iter().collect::<HashSet<_>>().len() as u32;
         for place in &mut self.places {
             if leaves_pair {
                 place.leave_pair(&self.clock);
             }
             let of_owner = owners.iter().filter(|owner| **owner == place.owner());
-            let slice = TURN_MAX / of_owner.count().max(1) as u32;
+            let of_user = TURN_MAX.min(TURNS_MAX / users.max(1));
+            let slice = of_user / of_owner.count().max(1) as u32;
             let shared = (&self.shared, slice);
             let of_place = place.turn(&mut self.clock, shared, &mut self.outcome)?;
             read = read.and(of_place);
@@ -533,7 +584,8 @@ impl Session {
 
     fn finish(mut self) -> Result<UserSummary> {
         // Also users whose first traced process came since the last look.
-        let mut finished = self.find_places(false);
+        self.finder.begin_anew();
+        let mut finished = self.find_places(FIND_MAX);
         // First: who starts from now on is not traced.
         for place in &self.places {
             finished = finished.and(place.conclude());
@@ -558,9 +610,10 @@ fn session_lines(config: &UserConfig, target: &UserTarget, room: &RingRoom) -> V
     let mode = target.in_flight.then(|| forgotten::OVERWRITE.to_owned());
     // For whoever looks into the rings: nothing that a process can read.
     let contexts = contexts::announced(&config.contexts);
+    let of_apps = config.app_contexts.iter().map(AppContext::announced);
     let patterns = config.rules.iter().map(EventRule::announced);
     // In flight nothing is written. It comes last: programs read the begin of a long file.
     let output = (!target.in_flight).then(|| forgotten::announced_output(&target.root));
     let lines = mode.into_iter().chain([room.line()]).chain(contexts);
-    lines.chain(patterns).chain(output).collect()
+    lines.chain(of_apps).chain(patterns).chain(output).collect()
 }

@@ -99,6 +99,17 @@ template <typename T> struct rtscope_lttng_plain_<const volatile T> {
 #define lttng_ust_field_string(item, source) RTSCOPE_LTTNG_TEXT_(0, item, source, -1)
 #define lttng_ust_field_string_nowrite(item, source) RTSCOPE_LTTNG_TEXT_(1, item, source, -1)
 
+/* Bytes of a media type, since 2.14: told as bytes, without it. */
+#define lttng_ust_field_fixed_length_blob(item, source, length, media_type)                       \
+    lttng_ust_field_array_hex(uint8_t, item, source, length)
+#define lttng_ust_field_fixed_length_blob_nowrite(item, source, length, media_type)               \
+    lttng_ust_field_array_nowrite_hex(uint8_t, item, source, length)
+#define lttng_ust_field_variable_length_blob(item, source, length_type, length, media_type)       \
+    lttng_ust_field_sequence_hex(uint8_t, item, source, length_type, length)
+#define lttng_ust_field_variable_length_blob_nowrite(item, source, length_type, length,           \
+                                                     media_type)                                  \
+    lttng_ust_field_sequence_nowrite_hex(uint8_t, item, source, length_type, length)
+
 #define lttng_ust_field_enum(provider, name, type, item, source)                                  \
     RTSCOPE_LTTNG_LABELLED_(0, provider, name, type, item, source)
 #define lttng_ust_field_enum_nowrite(provider, name, type, item, source)                          \

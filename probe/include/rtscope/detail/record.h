@@ -128,6 +128,9 @@ unsigned char *rtscope_put_bytes_(unsigned char *at, size_t *room, const void *b
                                   size_t length);
 unsigned char *rtscope_put_sequence_(unsigned char *at, size_t *room, const void *elements,
                                      size_t length, size_t element_bytes);
+/* The contexts of applications that recorders want, each as `PROVIDER:CONTEXT` and a zero; returns
+ * their bytes. */
+size_t rtscope_app_contexts_(char *names, size_t room);
 /* Prints into `text`, RTSCOPE_PAYLOAD_BYTES_MAX bytes large; returns it. */
 const char *rtscope_print_(char *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -73,7 +73,9 @@ impl Command {
         if let Some(Written { stdout, stderr }) = written {
             shell.stdout(stdout).stderr(stderr);
         }
-        let child = shell.spawn().map_err(cannot)?;
+        let child = capture::with_given_limit(&mut shell)
+            .spawn()
+            .map_err(cannot)?;
         let command = Command {
             child,
             name: name.clone(),
