@@ -464,6 +464,37 @@ fn a_folder_with_many_entries_hides_nobody() {
 }
 
 #[test]
+fn processes_that_describe_more_than_the_recorder_has_memory_for_go() {
+    let scene = Scene::new("described");
+    let summary = scene.beside(|folder| {
+        let write = |number: u32| {
+            let mut forged = Forged::new();
+            for id in 2..1000 {
+                let field = |n: u8| [1, b'a' + n / 8, b'a' + n % 8, 0];
+                let fields: Vec<u8> = (0..64).flat_map(field).collect();
+                forged.table.extend(event(id, &format!("e{id}"), &fields));
+            }
+            forged.table_bytes = (forged.table.len() as u64).next_multiple_of(4096);
+            let file = forged.write(&folder.join(format!("rings-1-{number}")));
+            // Processes that live: of the dead nothing is kept.
+            rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared).expect("a lock");
+            file
+        };
+        let held: Vec<_> = (0..6).map(write).collect();
+        std::thread::sleep(std::time::Duration::from_secs(8));
+        held
+    });
+    assert!(
+        is_told(
+            &summary,
+            &["has too many events", "of all in its directory"]
+        ),
+        "{:?}",
+        summary.user.refused
+    );
+}
+
+#[test]
 fn a_table_that_grows_and_grows_stalls_nobody() {
     let scene = Scene::new("growing");
     let summary = scene.beside(|folder| {

@@ -104,6 +104,12 @@ impl RingFile {
         }))
     }
 
+    /// The bytes of its descriptions so far, as it says itself.
+    pub fn described_bytes(&self) -> u64 {
+        self.word(offset_of!(Header, table_used) as u64)
+            .unwrap_or(0)
+    }
+
     /// What the header says.
     pub fn layout(&self) -> &Layout {
         &self.layout

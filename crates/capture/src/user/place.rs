@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Error, ErrorKind, Result};
-use ring::{Directory, Liveness, RecorderLock};
+use ring::{Directory, Liveness, RecorderLock, RingFile};
 
 use super::clock::CounterClock;
 use super::forgotten::Forgotten;
@@ -16,12 +16,19 @@ use super::refusals::Refusals;
 use super::session::{Shared, UserSummary};
 use crate::{clock, descriptors, housekeeping};
 
+/// So long what was announced stays beside what follows it.
+const FORMER_STAYS: StdDuration = StdDuration::from_secs(1);
 /// In flight, of more processes than this the dead ones are let go.
 const DEAD_KEPT: usize = 64;
 /// So long the processes of one user are read until others have their turn.
 pub(super) const TURN_MAX: StdDuration = StdDuration::from_millis(20);
 /// More processes of one directory are not recorded at the same time.
 const PROCESSES_MAX: usize = 4096;
+/// All processes of one directory have so many events and fields, some 100 MB of the recorder's
+/// memory; beyond, those go that have more than their share.
+const DESCRIBED_MAX: usize = 1 << 18;
+/// Descriptions of so many bytes are read in a moment.
+const LIGHT_BYTES_MAX: u64 = 64 << 10;
 /// The time of a directory's last change is as fine as this. What changes so shortly behind a look
 /// may not show.
 const CHANGE_WIDTH_NS: i128 = 50_000_000;
@@ -96,6 +103,9 @@ pub(super) struct Place {
     directory: Rc<Directory>,
     identity: (u64, u64),
     session: String,
+    /// What was announced before, and until when: who lists the directory just now may have passed
+    /// by what came since.
+    former: Vec<(String, StdInstant)>,
     /// What recorders that were killed left switched on.
     forgotten: Forgotten,
     processes: Vec<Process>,
@@ -137,6 +147,7 @@ impl Place {
             identity: directory.identity()?,
             directory: Rc::new(directory),
             session,
+            former: Vec::new(),
             forgotten,
             processes: Vec::new(),
             next: 0,
@@ -197,6 +208,7 @@ impl Place {
         let begin = StdInstant::now();
         let seen = self.directory.look()?;
         refusals.without_rings(&self.directory, seen.without_rings, shared.wanted.begin_ns);
+        let mut heavy = Vec::new();
         for name in seen.rings {
             let is_full = self.processes.len() >= self.processes_max;
             if is_full && !self.names.contains(&name) && !self.has_said_more {
@@ -207,7 +219,15 @@ impl Place {
                 self.looked.leaves_some = true;
                 break;
             }
-            self.find_one(name, shared, refusals);
+            heavy.extend(self.find_one(name, LIGHT_BYTES_MAX, shared, refusals));
+        }
+        // Last: they take time, in which others are not seen.
+        for name in heavy {
+            if begin.elapsed() > TURN_MAX {
+                self.looked.leaves_some = true;
+                break;
+            }
+            self.find_one(name, u64::MAX, shared, refusals);
         }
         if seen.is_all {
             let is_settled = !self.looked.leaves_some && now_ns - changed_ns > CHANGE_WIDTH_NS;
@@ -226,27 +246,41 @@ impl Place {
             .fix("raise 'ulimit -Hn', or record fewer of them with RTSCOPE_DIR")
     }
 
-    fn find_one(&mut self, name: String, shared: &Shared, refusals: &mut Refusals) {
+    /// Takes a process that is new; gives its name back where it has described more than so much.
+    fn find_one(
+        &mut self,
+        name: String,
+        described_bytes_max: u64,
+        shared: &Shared,
+        refusals: &mut Refusals,
+    ) -> Option<String> {
         let path = self.directory.path().join(&name);
         if self.names.contains(&name) || refusals.knows(&path) {
-            return;
+            return None;
         }
-        match self.attach(&name, shared) {
+        let taken = match self.directory.rings(&name) {
             // The process is not through with making it.
-            Ok(None) => self.looked.leaves_some = true,
-            Ok(Some((process, identity))) => {
+            Ok(None) => {
+                self.looked.leaves_some = true;
+                return None;
+            }
+            Ok(Some(file)) if file.described_bytes() > described_bytes_max => return Some(name),
+            Ok(Some(file)) => self.attach(file, shared),
+            Err(error) => Err(error),
+        };
+        match taken {
+            Ok((process, identity)) => {
                 self.processes.push(process);
                 self.identities.insert(identity, name.clone());
                 self.names.insert(name);
             }
             Err(error) => refusals.add_at(path, &error),
         }
+        None
     }
 
-    fn attach(&self, name: &str, shared: &Shared) -> Result<Option<(Process, (u64, u64))>> {
-        let Some(file) = self.directory.rings(name)? else {
-            return Ok(None);
-        };
+    fn attach(&self, file: RingFile, shared: &Shared) -> Result<(Process, (u64, u64))> {
+        let name = file.name();
         let identity = file.identity()?;
         if let Some(other) = self.identities.get(&identity) {
             let what = format!("the rings {name} are recorded already");
@@ -262,8 +296,13 @@ impl Place {
                 .fix("rtscope recover reads the rings of another machine"));
         }
         let directory = Rc::clone(&self.directory);
-        let process = Process::attach(directory, file, &shared.common(), &self.forgotten)?;
-        Ok(Some((process, identity)))
+        let mut process = Process::attach(directory, file, &shared.common(), &self.forgotten)?;
+        if let Some(error) = self.is_too_much(&process, true) {
+            // What could not be switched off is not read either.
+            let _ = process.stop(clock::monotonic(), &shared.common());
+            return Err(error);
+        }
+        Ok((process, identity))
     }
 
     /// Leaves the last pair of both clocks in all files.
@@ -284,6 +323,8 @@ impl Place {
     ) -> Result<Read> {
         let begin = StdInstant::now();
         let mut read = Read::default();
+        // Where it is gone by itself, that is as well.
+        let _ = self.remove_former(begin);
         for _ in 0..self.processes.len() {
             if begin.elapsed() > slice {
                 read.is_behind = true;
@@ -306,6 +347,13 @@ impl Place {
                     dead
                 }
             };
+            if let Some(error) = self.is_too_much(&self.processes[self.next], false) {
+                outcome
+                    .refusals
+                    .add_at(self.processes[self.next].path(), &error);
+                self.end(self.next, clock, shared, outcome)?;
+                continue;
+            }
             let has_failed = self.processes[self.next].has_failed();
             let is_kept = shared.in_flight && self.processes.len() <= DEAD_KEPT;
             match has_failed || (is_over && !is_kept) {
@@ -314,6 +362,25 @@ impl Place {
             }
         }
         Ok(read)
+    }
+
+    /// Why a process, one of those that are recorded or a new one, cannot be recorded: the memory
+    /// of all is the recorder's.
+    fn is_too_much(&self, process: &Process, is_new: bool) -> Option<Error> {
+        let own = process.described();
+        if own <= DESCRIBED_MAX / (self.processes.len() + 1) {
+            return None;
+        }
+        let others: usize = self.processes.iter().map(Process::described).sum();
+        let all = others + if is_new { own } else { 0 };
+        (all > DESCRIBED_MAX).then(|| {
+            let what = format!("{} has too many events", process.name());
+            Error::new(ErrorKind::Unsupported, what)
+                .found(format!(
+                    "{own} events and fields, {all} of all in its directory"
+                ))
+                .fix("record it alone")
+        })
     }
 
     fn end(
@@ -361,10 +428,21 @@ impl Place {
 
     /// Tells who starts from now on other `lines`.
     pub fn announce(&mut self, lines: &[String]) -> Result<()> {
-        // First: whoever starts meanwhile finds one or the other.
         let session = self.directory.announce(lines)?;
         let before = std::mem::replace(&mut self.session, session);
-        self.directory.remove(&before)
+        self.former.push((before, StdInstant::now() + FORMER_STAYS));
+        self.remove_former(StdInstant::now())
+    }
+
+    /// Removes what was announced before, where that is long enough ago.
+    fn remove_former(&mut self, now: StdInstant) -> Result<()> {
+        let is_over = |(_, until): &(String, StdInstant)| *until <= now;
+        let over = self.former.partition_point(is_over);
+        let mut removed = Ok(());
+        for (name, _) in self.former.drain(..over) {
+            removed = removed.and(self.directory.remove(&name));
+        }
+        removed
     }
 
     /// What the rings of one CPU take, of all processes here.
@@ -383,8 +461,9 @@ impl Place {
     }
 
     /// Who starts from now on is not traced.
-    pub fn conclude(&self) -> Result<()> {
-        self.directory.remove(&self.session)
+    pub fn conclude(&mut self) -> Result<()> {
+        let removed = self.directory.remove(&self.session);
+        removed.and(self.remove_former(StdInstant::now() + FORMER_STAYS))
     }
 
     /// Switches all processes off, and notes what they hold: nothing that comes later is waited
@@ -416,6 +495,50 @@ impl Place {
 /// However it ends, nobody must be told any more to record for us.
 impl Drop for Place {
     fn drop(&mut self) {
-        let _ = self.directory.remove(&self.session);
+        let _ = self.conclude();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn who_looks_for_lines_while_they_change_finds_some() {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let owner = rustix::process::geteuid().as_raw();
+        let open = || Directory::open(folder.path(), owner).expect("a directory");
+        let lines = ["app".to_owned()];
+        let mut place = Place::take(open(), &lines).expect("ours");
+        // What makes listing it take some time.
+        for number in 0..2000 {
+            std::fs::write(folder.path().join(format!("rings-{number}")), "").expect("a file");
+        }
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let looks = scope.spawn(|| {
+                let directory = open();
+                let (mut looks, mut empty) = (0, 0);
+                while !is_over.load(Ordering::Acquire) {
+                    looks += 1;
+                    let names = directory.sessions().expect("a list");
+                    let has_lines =
+                        |name: &String| directory.session(name).is_ok_and(|found| found == lines);
+                    empty += u32::from(!names.iter().any(has_lines));
+                }
+                (looks, empty)
+            });
+            for _ in 0..1000 {
+                place.announce(&lines).expect("announced");
+            }
+            is_over.store(true, Ordering::Release);
+            let (looks, empty) = looks.join().expect("no panic");
+            assert!(looks > 0);
+            assert_eq!(empty, 0, "of {looks} looks");
+        });
+        drop(place);
+        assert_eq!(open().sessions().expect("a list"), [""; 0]);
     }
 }

@@ -112,6 +112,8 @@ pub(super) struct Process {
     switched: Vec<usize>,
     /// Events that could not be switched on, or that the process says are missing, with the reason.
     problems: Vec<String>,
+    /// So many events and fields were described.
+    described: usize,
     /// So many of its notes were looked at.
     notes_read: usize,
     /// That its rings are of another size than was asked for, until an event of it is wanted.
@@ -224,6 +226,7 @@ impl Process {
             filters: HashMap::new(),
             switched: Vec::new(),
             problems: Vec::new(),
+            described: 0,
             notes_read: 0,
             undersized: None,
             lacks_contexts: false,
@@ -308,6 +311,11 @@ impl Process {
         let lost = self.lanes.iter().map(|lane| total(&lane.losses));
         let lost = lost.fold(0, u64::saturating_add);
         (self.written.events, lost)
+    }
+
+    /// So many events and fields it has described: what is known of them is the recorder's memory.
+    pub fn described(&self) -> usize {
+        self.described
     }
 
     /// How large each of its rings is.
@@ -452,6 +460,8 @@ impl Process {
 
     fn take_events(&mut self, new: Range<usize>, common: &Common) -> Result<()> {
         self.desk.learn(&self.file);
+        let events = self.file.table().events[new.clone()].iter();
+        self.described += events.map(|event| 1 + event.fields.len()).sum::<usize>();
         let mut ready = Vec::new();
         for place in new {
             let event = &self.file.table().events[place];

@@ -587,7 +587,7 @@ impl Session {
         self.finder.begin_anew();
         let mut finished = self.find_places(FIND_MAX);
         // First: who starts from now on is not traced.
-        for place in &self.places {
+        for place in &mut self.places {
             finished = finished.and(place.conclude());
         }
         self.find_all();
