@@ -45,6 +45,8 @@ struct rtscope_settings {
     uint32_t block_ns;
     int rseq;
     int disabled;
+    /* Addresses of a file before, which go when there is another. */
+    uint64_t leaving_bytes;
     int huge_pages;
     /* Bytes of switches and of descriptions that the process has already. */
     uint64_t switches_bytes;
@@ -75,9 +77,10 @@ uint32_t rtscope_cpus_possible(void);
 /* Calls `each` for every online CPU. */
 void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context);
 
-/* locks.c: how many bytes of addresses a process may still take that wants to lock all that it has;
- * UINT64_MAX where that is no concern, or where it may take `enough`. */
-uint64_t rtscope_lockable_bytes(uint64_t enough);
+/* locks.c: how many bytes of addresses a process may still take that wants to lock all that it has,
+ * when it has given `leaving` back; UINT64_MAX where that is no concern, or where it may take
+ * `enough`. */
+uint64_t rtscope_lockable_bytes(uint64_t enough, uint64_t leaving);
 
 /* file.c; functions return 0, or -1 when it cannot be done. */
 int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *settings,

@@ -131,13 +131,13 @@ static uint64_t addresses_bytes(void)
     return strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-uint64_t rtscope_lockable_bytes(uint64_t enough)
+uint64_t rtscope_lockable_bytes(uint64_t enough, uint64_t leaving)
 {
     struct rlimit limit;
     uint32_t left = BOUND_MAX;
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return UINT64_MAX;
-    const uint64_t used = addresses_bytes() + SPARE_BYTES;
+    const uint64_t used = addresses_bytes() - leaving + SPARE_BYTES;
     /* Without rings it could not lock itself either. */
     if (used >= limit.rlim_cur || limit.rlim_cur - used >= enough)
         return UINT64_MAX;

@@ -392,11 +392,17 @@ static int was_made_larger(const struct rtscope_object *object_known,
         (!process.settings.rings.exactly && !process.settings.rings.at_most))
         return 0;
     struct rtscope_file before = process.file;
-    begin_anew();
-    unlink(before.path);
-    /* Other threads may be looking at its switches. */
     const struct rtscope_header *const header = before.header;
-    munmap((char *)before.header + header->data_offset, header->file_bytes - header->data_offset);
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    /* Other threads may be looking at its switches; all else goes. */
+    const uint64_t kept =
+        header->switches_offset + ((process.switches_used + page - 1) & ~(page - 1));
+    const uint64_t leaving = header->file_bytes - kept;
+    process.settings.leaving_bytes = leaving;
+    begin_anew();
+    process.settings.leaving_bytes = 0;
+    unlink(before.path);
+    munmap((char *)before.header + kept, leaving);
     return 1;
 }
 

@@ -109,7 +109,8 @@ static uint64_t lockable(const struct rtscope_settings *settings, uint64_t bytes
     const uint64_t beside = RTSCOPE_SWITCHES_BYTES + RTSCOPE_FILTERS_BYTES +
                             RTSCOPE_OBJECTS_BYTES + RTSCOPE_TABLE_BYTES +
                             settings->switches_bytes + settings->table_bytes;
-    const uint64_t most = rtscope_lockable_bytes(beside + cpus * bytes);
+    const uint64_t most = rtscope_lockable_bytes(beside + cpus * bytes,
+                                                  settings->leaving_bytes);
     while (beside + cpus * bytes > most && bytes > least)
         bytes /= 2;
     return bytes;

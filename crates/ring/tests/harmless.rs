@@ -286,7 +286,34 @@ int main(int count, char **words)
 
 #[test]
 fn a_recorded_program_locks_all_its_memory_under_a_limit_of_8_mib() {
-    let program = build("locks", LOCKS);
+    locks_all_its_memory(&build("locks", LOCKS));
+}
+
+#[test]
+fn so_does_one_whose_events_are_written_for_lttng_and_come_one_by_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let defines = "#define LTTNG_UST_TRACEPOINT_CREATE_PROBES\n\
+        #define LTTNG_UST_TRACEPOINT_DEFINE\n#include \"provider.h\"\n";
+    let source = LOCKS
+        .replace("#include <rtscope/event.h>", defines)
+        .replace(
+            "RTSCOPE_EVENT(app, locked)",
+            "lttng_ust_tracepoint(app, opened, 1)",
+        );
+    for (name, text) in [("provider.h", PROVIDER), ("locks.c", &source)] {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    }
+    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../probe");
+    let script = "make -s -C \"$0\" OUT=\"$1\" \"$1/librtscope-probe.a\" && cd \"$1\" && \
+        cc -O2 -I. -I\"$0/include/rtscope/lttng\" -I\"$0/include\" -o locks locks.c \
+        librtscope-probe.a -pthread";
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", script]).arg(probe).arg(folder.path());
+    assert!(shell.status().expect("a shell").success());
+    locks_all_its_memory(&folder.path().join("locks"));
+}
+
+fn locks_all_its_memory(program: &Path) {
     let is_root = rustix::process::geteuid().is_root();
     let check = |lines: &[&str]| {
         let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
@@ -296,7 +323,7 @@ fn a_recorded_program_locks_all_its_memory_under_a_limit_of_8_mib() {
         let directory = ring::Directory::open(folder.path(), owner).expect("a directory");
         let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
         directory.announce(&lines).expect("a session");
-        let mut command = Command::new(&program);
+        let mut command = Command::new(program);
         let status = command.env("RTSCOPE_DIR", folder.path()).status();
         assert!(status.expect("it runs").success(), "{lines:?}");
         // Root's own, before it is another, was nobody's to be recorded.
