@@ -14,6 +14,10 @@ DESTDIR ?=
 STRIP ?= yes
 DEBUG_FILE := $(DESTDIR)$(PREFIX)/bin/.debug/rtscope.debug
 
+# Libraries in C are built by a make of their own below cargo: words of this one's command line, DESTDIR
+# above all, would be that one's too.
+unexport MAKEFLAGS
+
 .PHONY: build ui demo test test-vm test-all check bench install uninstall install-library packages \
         check-packages static book licences wheel clean deps
 

@@ -1,7 +1,8 @@
 //! Builds the C library that the macros call.
 
 fn main() {
-    let probe = std::path::Path::new("..");
+    // Links to the library's folders; in the published crate they are its files.
+    let probe = std::path::Path::new("c");
     let sources = std::fs::read_dir(probe.join("src")).expect("the library's sources");
     let sources = sources.map(|entry| entry.expect("a source").path());
     cc::Build::new()

@@ -18,6 +18,13 @@ const CHANGELOG: &str = "CHANGELOG.md";
 const CHECKS: &[&[&str]] = &[
     &["make", "licences"],
     &["make", "book"],
+    &[
+        "cargo",
+        "publish",
+        "--dry-run",
+        "--package",
+        "rtscope-probe",
+    ],
     &["make", "test"],
     &["make", "packages"],
     &["make", "check-packages"],
