@@ -94,6 +94,7 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
     let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
     for moment in model.moments(tid, step.cpu, begin, end) {
         let cpu = Some(Cpu(moment.cpu));
+        spins(model, tid, moment.time_ns, &mut phases);
         if matches!(
             moment.kind,
             MomentKind::OutRunnable | MomentKind::OutBlocked
@@ -135,8 +136,37 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
         };
         phases.then(moment.time_ns, cpu, then);
     }
+    spins(model, tid, end_ns, &mut phases);
     phases.then(end_ns, None, Doing::Missing(Reason::Contradiction));
     phases.list
+}
+
+/// While it has the CPU until `until_ns`: where it lent its priority to the owner of a lock, and so
+/// spun for it.
+fn spins(model: &Model, tid: i32, until_ns: i64, phases: &mut Phases) {
+    let runs = phases.doing;
+    let Doing::Running { .. } = runs else { return };
+    let here = phases.cpu;
+    let first = model
+        .boosts
+        .partition_point(|boost| boost.begin_ns < phases.now_ns);
+    for boost in &model.boosts[first..] {
+        if boost.begin_ns >= until_ns {
+            return;
+        }
+        let span = (boost.begin_ns, boost.end_ns.min(until_ns));
+        // One that runs code of its own gave up.
+        if boost.waiter != tid || !model.user_code_of(tid, span).is_empty() {
+            continue;
+        }
+        let owner = Owner {
+            tid: boost.owner,
+            number: 0,
+        };
+        phases.then(span.0, None, Doing::Missing(Reason::LockOwnerUnknown));
+        owner_of_lock(model, owner, span, phases);
+        phases.then(span.1, here, runs);
+    }
 }
 
 /// The priority with which `tid` left its CPU at `moment`, where its switch was recorded.
@@ -165,8 +195,12 @@ pub(crate) fn record(model: &Model, tid: i32, time_ns: i64) -> Option<&Blocked> 
 
 /// Whether `tid` has the CPU as it is woken, and spun for a lock until then.
 fn has_spun(model: &Model, tid: i32, waking: &Moment) -> bool {
+    // The owner gives a lent priority back before it wakes who waits.
+    let just_before = waking.time_ns - SKEW_MAX_NS..=waking.time_ns;
+    let mut boosts = model.boosts.iter().filter(|boost| boost.waiter == tid);
+    let is_told = boosts.any(|boost| just_before.contains(&boost.end_ns));
     let record = record(model, tid, waking.time_ns);
-    record.is_some_and(|record| record.on == BlockedOn::Spin)
+    !is_told && record.is_some_and(|record| record.on == BlockedOn::Spin)
 }
 
 /// What follows a wake-up: its delivery, where the trace tells its end.

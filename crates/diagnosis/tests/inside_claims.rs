@@ -460,6 +460,56 @@ fn what_a_task_spun_for_a_lock_is_not_its_own_work() {
 }
 
 #[test]
+fn who_lent_its_priority_and_keeps_its_cpu_spins_for_the_owner_of_the_lock() {
+    // The owner runs on CPU 1, has the victim's priority from 1100 µs on, and its own again at 3100.
+    let begun = || {
+        let trace = SyntheticTrace::new().cpu(1).at(5).block(VICTIM, Task::IDLE);
+        let trace = trace
+            .after(1)
+            .wake(OWNER)
+            .after(1)
+            .preempt(Task::IDLE, OWNER);
+        let trace = trace.cpu(0).at(1000).timer_irq().wake(VICTIM).after(1);
+        let trace = trace.timer_irq_end().at(1010).preempt(Task::IDLE, VICTIM);
+        trace.at(1100).boost(OWNER, VICTIM.prio)
+    };
+    let boosted = Task {
+        prio: VICTIM.prio,
+        ..OWNER
+    };
+    let back = |trace: SyntheticTrace| trace.cpu(1).at(3100).boost(boosted, OWNER.prio);
+    let check = |trace: SyntheticTrace, expect: &[(&str, i64)]| {
+        let diagnosis = diagnose(&ends(trace.cpu(0), VICTIM, 3152).build(), &Query::default());
+        let diagnosis = diagnosis.expect("diagnosed");
+        let terms = diagnosis.activations[0].ledger.terms.iter();
+        let found: Vec<_> = terms
+            .map(|term| (term.kind.to_string(), term.duration.as_ns() / 1000))
+            .filter(|(_, us)| *us >= 40)
+            .collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|(kind, us)| (kind.as_str(), *us))
+            .collect();
+        assert_eq!(found, expect);
+    };
+    let owner = "lock held by owner (tid 200, rt 50)";
+    check(back(begun()), &[(owner, 2000), ("own run", 142)]);
+    // It was not seen to be woken, or was: the same.
+    let woken = back(begun())
+        .after(1)
+        .blocked(VICTIM, SPIN, Some(OWNER), &[]);
+    check(woken.waking(VICTIM, 0), &[(owner, 2000), ("own run", 142)]);
+    // One that calls the kernel meanwhile spins no more.
+    let calls = begun().at(2000).call("getpid").after(1).call_end("getpid");
+    check(back(calls), &[("own run", 2142)]);
+    // Somebody else's priority tells of no wait of this one's.
+    let lent = activated()
+        .at(1100)
+        .boost(Task::rt(300, "low", 20), MIDDLE.prio);
+    check(lent, &[("own run", 2142)]);
+}
+
+#[test]
 fn who_does_not_read_what_it_writes_is_not_known() {
     let trace = activated()
         .at(1100)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use event::{Cpu, Duration, EventClass, Instant, Prio, TimeRange};
 use trace::{EventView, LossCause, Lost, LostFrom};
 
+use super::boosts::Boost;
 use super::candidates::{Candidates, End};
 use super::chain::{Arena, NodeId};
 use super::cpu::{Armed, CpuState};
@@ -34,6 +35,7 @@ pub(super) struct Builder {
     pub(super) until: Until,
     pub(super) system_calls: Vec<(i64, VersionId)>,
     pub(super) contended: Vec<Contended>,
+    pub(super) boosts: Vec<Boost>,
     /// By how much the clock of a timer is ahead of the trace's, as it expired last.
     pub(super) ahead_ns: HashMap<u64, i64>,
     pub(super) clock_sets: Vec<(i64, Duration)>,
@@ -72,6 +74,7 @@ impl Builder {
             cycles: cycles(&query),
             system_calls: vec![],
             contended: vec![],
+            boosts: vec![],
             ahead_ns: HashMap::new(),
             clock_sets: vec![],
             logged: 0,
@@ -200,6 +203,7 @@ impl Builder {
             }
             Sched::PiSetprio(fields) => {
                 let (tid, prio) = (fields.tid(event), Prio::from_lttng(fields.prio(event)));
+                self.lent(at, tid, Prio::from_lttng(fields.old_prio(event)), prio);
                 self.set_prio(at.cpu, at.now_ns, tid, prio);
             }
         }
@@ -371,6 +375,7 @@ impl Builder {
             page_faults: self.page_faults,
             system_calls: self.system_calls,
             contended: self.contended,
+            boosts: self.boosts,
             clock_sets: self.clock_sets,
             candidates,
             families: self.families,

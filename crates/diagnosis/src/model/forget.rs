@@ -65,6 +65,8 @@ impl Builder {
         self.logged += self.system_calls.len();
         self.contended
             .retain(|lock| kept.touches(lock.begin_ns, lock.end_ns));
+        self.boosts
+            .retain(|boost| kept.touches(boost.begin_ns, boost.end_ns));
         self.forget_chains();
         let left = self.arena.len() + self.logged;
         self.records_max = self.records_min.max(2 * left);

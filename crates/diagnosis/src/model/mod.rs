@@ -1,6 +1,7 @@
 //! What the ledger asks about, written down in one pass: who had each CPU, as the kernel's state
 //! tells it, what happened to each task, which chain led to each activation.
 
+mod boosts;
 mod build;
 mod candidates;
 mod chain;
@@ -32,6 +33,7 @@ use event::evidence::{EndKind, Mode, Step};
 use kernel_state::bind::Families;
 use kernel_state::{Follow, Kernel, Unlisted, known_from_ns, seen_until};
 
+pub(crate) use boosts::Boost;
 pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId, begin_at};
 use forget::RECORDS_MIN;
@@ -60,6 +62,8 @@ pub(crate) struct Model {
     pub clock_sets: Vec<(i64, Duration)>,
     /// Waits of CPUs for spinning locks.
     pub contended: Vec<Contended>,
+    /// Waits for locks that lent a priority, in time order.
+    pub boosts: Vec<Boost>,
     pub candidates: Vec<Candidate>,
     pub families: Families,
     pub basis: Basis,

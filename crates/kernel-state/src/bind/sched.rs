@@ -32,6 +32,7 @@ impl Sched {
 #[derive(Clone, Copy, Debug)]
 pub struct PrioFields {
     tid: FieldId,
+    old_prio: FieldId,
     prio: FieldId,
     /// To add to the priority to be on LTTng's scale.
     prio_offset: i32,
@@ -46,6 +47,11 @@ impl PrioFields {
     /// That priority, on LTTng's scale.
     pub fn prio(&self, event: &EventView<'_>) -> i32 {
         (event.i64(self.prio) as i32).saturating_add(self.prio_offset)
+    }
+
+    /// The priority before, on LTTng's scale.
+    pub fn old_prio(&self, event: &EventView<'_>) -> i32 {
+        (event.i64(self.old_prio) as i32).saturating_add(self.prio_offset)
     }
 }
 
@@ -343,6 +349,7 @@ pub(super) fn bind(class: &EventClass, trace: &Trace) -> Option<Sched> {
         "sched_migrate_task" => task("", offset, "dest_cpu").map(Sched::Migrate),
         "sched_pi_setprio" => Some(Sched::PiSetprio(PrioFields {
             tid: tid(class, "")?,
+            old_prio: field("oldprio")?,
             prio: field("newprio")?,
             prio_offset: offset,
         })),
