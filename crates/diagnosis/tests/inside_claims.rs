@@ -460,8 +460,8 @@ fn what_a_task_spun_for_a_lock_is_not_its_own_work() {
 }
 
 #[test]
-fn who_lent_its_priority_and_keeps_its_cpu_spins_for_the_owner_of_the_lock() {
-    // The owner runs on CPU 1, has the victim's priority from 1100 µs on, and its own again at 3100.
+fn who_lends_its_priority_and_keeps_its_cpu_spins_for_the_owner() {
+    // The owner runs on CPU 1, has the victim's priority from 1100 µs on, its own again at 3100.
     let begun = || {
         let trace = SyntheticTrace::new().cpu(1).at(5).block(VICTIM, Task::IDLE);
         let trace = trace

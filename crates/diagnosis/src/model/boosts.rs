@@ -47,8 +47,8 @@ impl Builder {
         }
     }
 
-    /// The task that has this CPU, where no interrupt does and its priority is `prio`: somebody else
-    /// only sets the priority of one that waits.
+    /// The task that has this CPU, where no interrupt does and its priority is `prio`: somebody
+    /// else only sets the priority of one that waits.
     fn runs_itself(&self, cpu: u32, prio: Prio) -> Option<i32> {
         let state = self.cpus.get(cpu as usize)?;
         let task = state.current.filter(|_| state.frames.is_empty())?;
