@@ -6,6 +6,9 @@ is_over() { ! kill -0 $watch; }
 # loads OPTIONS...: the watch begins, and ends when asked; whether it judged anything in its moment
 # is not asked.
 loads() {
+    # The one before said that it watches: a signal that comes too early is ignored, as a shell
+    # starts what it does not wait for.
+    : > /out/watch.log
     rtscope watch "$@" --no-snapshot > /dev/null 2> /out/watch.log &
     watch=$!
     await_watch /out/watch.log
