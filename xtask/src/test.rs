@@ -101,16 +101,16 @@ impl From<Report> for Outcome {
     }
 }
 
-/// The binary of the demo and the tests of this kernel are built while the other tests run, which
-/// leave a CPU idle for much of their time.
+/// The binary of the demo and the tests of this kernel are built beside the others and while these
+/// run: both leave a CPU idle for much of their time.
 fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
     let tests = test_targets(root)?;
     let (with_privilege, without): (Vec<_>, Vec<_>) =
         tests.into_iter().partition(|target| is_privileged(target));
+    let release = build_privileged(root)?;
     let mut build = unprivileged(root, &without);
     run::must_succeed(build.arg("--no-run"))?;
 
-    let release = build_privileged(root)?;
     let mut command = unprivileged(root, &without);
     command.env(SKIPS, skips);
     // Those tests' own defaults are the core's.

@@ -54,6 +54,10 @@ pub(crate) const SETS: &[(&str, &[&str])] = &[
     ("nmi", &["nmi:*"]),
     ("trap", &["exceptions:*"]),
     ("syscall", &["syscalls:*"]),
+    (
+        "futex",
+        &["syscalls:sys_enter_futex", "syscalls:sys_exit_futex"],
+    ),
     ("block", &["block:*"]),
     ("net", &["net:*", "napi:*", "skb:*"]),
     ("ipi", &["ipi:*"]),

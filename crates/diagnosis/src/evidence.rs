@@ -45,6 +45,11 @@ impl Evidence {
         self.records.stopped.push(stop);
     }
 
+    /// A sleep for a lock that only a system call tells of.
+    pub fn saw_block(&mut self, blocked: evidence::Blocked) {
+        self.records.blocked.push(blocked);
+    }
+
     /// A timer's slack that only its arming tells of.
     pub fn saw_slack(&mut self, released: evidence::Released) {
         self.records.released.push(released);

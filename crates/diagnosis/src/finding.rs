@@ -317,6 +317,8 @@ pub struct Basis {
     /// Activations of the tasks asked for that may have been late: their task may have run unseen,
     /// and nobody knows how long they lasted.
     pub doubted: u64,
+    /// Sleeps for locks of programs are told from the end of work.
+    pub locks_known: bool,
     /// Hits in the evidence, before the query's filter.
     pub hits: u64,
     /// Activations of the tasks asked for, late or not.

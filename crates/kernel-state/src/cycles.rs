@@ -214,7 +214,7 @@ impl Cycles {
         self.expired(cpu);
         let Some(cycle) = self.of(task) else { return };
         let pending = cycle.pending.take();
-        cycle.inside = pause == Pause::Inside;
+        cycle.inside = pause.is_inside();
         if !matches!(pause, Pause::Done | Pause::Gone) {
             return;
         }

@@ -14,6 +14,7 @@ mod finish;
 mod functions;
 mod inference;
 mod irq;
+mod locks;
 mod loss;
 mod moved;
 mod process;
@@ -114,6 +115,7 @@ pub struct Kernel {
     moved: Vec<moved::Moved>,
     disks: Disks,
     pages: u64,
+    locks: locks::Locks,
     /// The owner of each table of files, by its address (LTTng 2.12 and later).
     tables: HashMap<u64, i32>,
     unknown: Arc<str>,
@@ -152,7 +154,6 @@ impl Kernel {
         Kernel {
             symbols: functions::symbols(trace, binding.has_functions()),
             families,
-            binding: binding.into(),
             irq_names: HashMap::new(),
             follows,
             known_from_ns: i64::MIN,
@@ -165,6 +166,8 @@ impl Kernel {
             now_ns: 0,
             cpus: Vec::new(),
             processes: Processes::default(),
+            locks: locks::Locks::new(binding.has_futex_calls(trace)),
+            binding: binding.into(),
             waits: queue::Waits::default(),
             moved: Vec::new(),
             disks: Disks::default(),
@@ -194,6 +197,11 @@ impl Kernel {
     /// All threads that were seen.
     pub fn processes(&self) -> impl Iterator<Item = (ProcId, &Process)> {
         self.processes.iter()
+    }
+
+    /// Whether the trace tells who sleeps for a lock of its program's.
+    pub fn knows_locks(&self) -> bool {
+        self.locks.are_known()
     }
 
     /// The name of an interrupt; empty when no event said it.

@@ -154,6 +154,12 @@ impl Process {
     pub fn known_call(&self) -> Option<&Call> {
         self.call.as_ref().filter(|call| !call.doubtful)
     }
+
+    /// The lock of its program's for which it waits when it sleeps now.
+    #[inline]
+    pub fn lock(&self) -> Option<u64> {
+        self.known_call()?.lock
+    }
 }
 
 /// The run queue that a task is on.

@@ -6,7 +6,7 @@ use trace::EventView;
 use super::process::{Arrival, Comm, Process};
 use super::waker::{Handlers, Waker};
 use super::{CPUS_MAX, Change, Kernel, ProcId, Sink};
-use crate::bind::{Life, Sched, SwitchFields};
+use crate::bind::{Life, Pause, Sched, SwitchFields};
 
 /// A wait for a CPU that is over.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +124,10 @@ impl Kernel {
             cpu,
             prev,
             prev_runnable,
-            pause: left.pause(),
+            pause: match left.pause() {
+                Pause::Done if self.process(prev).lock().is_some() => Pause::Lock,
+                pause => pause,
+            },
             waited_since_ns: wait.waited_since_ns,
             prev_comm,
             next,

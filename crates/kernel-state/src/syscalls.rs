@@ -5,7 +5,7 @@ use std::sync::Arc;
 use event::FieldId;
 use trace::EventView;
 
-use crate::bind::{self, ConnectFields, FileCall, Operation};
+use crate::bind::{self, ConnectFields, FileCall, FutexCommand, Operation};
 
 use super::process::{File, FileKind, ProcId};
 use super::{Change, Kernel, Sink};
@@ -24,6 +24,8 @@ pub struct Call {
     pub call: u32,
     pub begin_ns: i64,
     pub request: Option<Request>,
+    /// The address of the lock for which it may wait, where it is a call on a futex.
+    pub lock: Option<u64>,
     /// It may have returned, or it is another thread's: events were lost where this one may have
     /// been, or it had left its CPU unseen.
     pub doubtful: bool,
@@ -48,6 +50,19 @@ pub struct Request {
     pub failed: bool,
     /// What an opening request opens.
     pub file: Option<File>,
+}
+
+impl Call {
+    /// One that begins.
+    pub(super) fn begins(call: u32, begin_ns: i64) -> Call {
+        Call {
+            call,
+            begin_ns,
+            request: None,
+            lock: None,
+            doubtful: false,
+        }
+    }
 }
 
 impl Kernel {
@@ -75,6 +90,9 @@ impl Kernel {
                 self.call_entry(event, cpu, call, file_call, sink);
                 if let Some(process) = self.current(cpu) {
                     let futex = futex.map(|fields| fields.read(event));
+                    if let Some(futex) = futex {
+                        self.enters_futex(process, futex);
+                    }
                     sink.change(self, &Change::CallEntry { process, futex });
                 }
             }
@@ -99,16 +117,20 @@ impl Kernel {
     ) {
         let Some(id) = self.current(cpu) else { return };
         let begin_ns = self.now_ns;
-        self.processes.get_mut(id).call = Some(Call {
-            call,
-            begin_ns,
-            request: None,
-            doubtful: false,
-        });
+        self.processes.get_mut(id).call = Some(Call::begins(call, begin_ns));
         let Some(file_call) = file_call else { return };
         let request = self.request(event, id, call, file_call, sink);
         if let Some(open) = &mut self.processes.get_mut(id).call {
             open.request = request;
+        }
+    }
+
+    /// A task may wait for a lock of its program's.
+    pub(super) fn enters_futex(&mut self, id: ProcId, (command, address): (FutexCommand, u64)) {
+        let group = self.processes.owner(id);
+        let is_lock = self.locks.is_lock((group, address), command);
+        if let Some(call) = &mut self.processes.get_mut(id).call {
+            call.lock = is_lock.then_some(address);
         }
     }
 

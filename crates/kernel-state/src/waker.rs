@@ -1,5 +1,7 @@
 //! What happens on a CPU, and what in it wakes a task.
 
+use trace::EventView;
+
 use super::syscalls::Call;
 use super::{Kernel, ProcId};
 use crate::bind::{self, Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
@@ -120,18 +122,20 @@ impl Kernel {
     }
 
     /// Takes in of a system call only that its thread is in it, for who follows nothing else.
-    pub fn note_call(&mut self, cpu: u32, call: bind::Call) {
+    pub fn note_call(&mut self, event: &EventView<'_>, cpu: u32, call: bind::Call) {
         let Some(id) = self.current(cpu) else { return };
         let begin_ns = self.now_ns;
         self.processes.get_mut(id).call = match call {
-            bind::Call::Entry { call, .. } => Some(Call {
-                call,
-                begin_ns,
-                request: None,
-                doubtful: false,
-            }),
+            bind::Call::Entry { call, .. } => Some(Call::begins(call, begin_ns)),
             bind::Call::Exit { .. } => None,
         };
+        if let bind::Call::Entry {
+            futex: Some(fields),
+            ..
+        } = call
+        {
+            self.enters_futex(id, fields.read(event));
+        }
     }
 
     /// What woke a task, as people read it.

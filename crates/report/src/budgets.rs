@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use views::{BudgetFinding, Checked, Judgement, SleepsInside, Subject};
 
 use crate::count::counted;
+use crate::scope::sleep_that_ends_work;
 use crate::xml::escaped;
 
 /// A line per budget, and what all rests on.
@@ -79,7 +80,8 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
     }
     let is_judged = matches!(finding.budget.subject, Subject::Response(_));
     if is_judged && finding.inside.is_none() {
-        text.push_str("; a sleep for a program's lock, semaphore or answer ends the work, too");
+        let sleep = sleep_that_ends_work(finding.locks_known);
+        let _ = write!(text, "; a {sleep}");
     }
     if let Subject::WakeUp(_) = finding.budget.subject {
         text.push_str("; work after the wake-up not judged");
@@ -154,6 +156,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "unsure": finding.unsure,
             "unseen": finding.unseen,
             "unwoken": finding.unwoken,
+            "locks_known": finding.locks_known,
             "threads": finding.threads,
             "within": finding.within,
             "sleeps_inside": finding.inside.as_ref().map(inside_json),

@@ -21,6 +21,7 @@ mod measured;
 mod preempt;
 mod queue;
 mod reports;
+mod scope;
 mod steps;
 mod trace_facts;
 mod xml;

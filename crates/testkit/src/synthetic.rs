@@ -320,6 +320,25 @@ impl SyntheticTrace {
         )
     }
 
+    /// The running task calls `futex` on one word: what it does, the value that it waits for, and
+    /// its time-out.
+    pub fn futex(self, (operation, value, timeout): (i64, u64, u64)) -> Self {
+        self.event(
+            "syscall_entry_futex",
+            &[
+                ("uaddr", Value::Unsigned(0x7f00_1000)),
+                ("op", Value::Signed(operation)),
+                ("val", Value::Unsigned(value)),
+                ("utime", Value::Unsigned(timeout)),
+            ],
+        )
+    }
+
+    /// It returns.
+    pub fn futex_end(self) -> Self {
+        self.event("syscall_exit_futex", &[("ret", Value::Signed(0))])
+    }
+
     /// An NMI handler ends that took `us` microseconds.
     pub fn nmi(self, us: i64) -> Self {
         self.event("nmi_handler", &[("delta_ns", Value::Signed(us * 1_000))])

@@ -191,6 +191,24 @@ fn a_response_is_all_of_it_and_work_is_what_the_thread_ran() {
     check(trace(), "response of work within 5100us", "broken");
 }
 
+#[test]
+fn a_wait_for_a_lock_of_the_program_is_part_of_the_response() {
+    const MUTEX: (i64, u64, u64) = (128, 2, 0);
+    let trace = |call| {
+        let trace = SyntheticTrace::new().at(0).block(WORK, Task::IDLE);
+        let trace = trace.at(10_000).timer_irq().wake(WORK).timer_irq_end();
+        let trace = trace.run(WORK).after(50).futex(call).after(1);
+        let trace = trace.block(WORK, HOG).after(3_000).wake(WORK);
+        let trace = trace.preempt(HOG, WORK).after(1).futex_end();
+        trace.after(48).block(WORK, Task::IDLE)
+    };
+    check(trace(MUTEX), "response of work within 3110us", "held");
+    check(trace(MUTEX), "response of work within 3090us", "broken");
+    check(trace(MUTEX), "work of work within 110us", "held");
+    // Until its next work.
+    check(trace((128, 0, 0)), "response of work within 110us", "held");
+}
+
 const TIMER: u64 = 7;
 
 /// The thread sets a timer for `due_us` at `set_us`, sleeps, and is woken by it at 13 ms; its work

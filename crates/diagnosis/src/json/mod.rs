@@ -39,6 +39,7 @@ fn basis_json(basis: &Basis) -> Value {
         "unpaired": basis.unpaired,
         "inferred": basis.inferred,
         "doubted": basis.doubted,
+        "locks_known": basis.locks_known,
         "hits": basis.hits,
         "activations": basis.activations,
         "unjudged": basis.unjudged,

@@ -176,7 +176,7 @@ impl Builder {
             }
             Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(call) => {
-                kernel.note_call(cpu, call);
+                kernel.note_call(event, cpu, call);
                 self.system_call(call, cpu, time_ns);
             }
             Known::Evidence(kind) => {

@@ -11,7 +11,7 @@ use super::tasks::{Run, TaskIndex, TaskState, Version};
 use crate::StepKind;
 use crate::finding::SleepsInside;
 use crate::query::Until;
-use event::evidence::{Asleep, StopKind, Stopped};
+use event::evidence::{Asleep, Blocked, BlockedOn, StopKind, Stopped};
 use event::{Cpu, Instant};
 use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
 use kernel_state::{Kernel, Pause, ProcId};
@@ -75,7 +75,7 @@ impl Builder {
                 self.tasks.state(task).work.put_off = Some((cpu, now_ns));
             }
             Pause::PutOff => {}
-            Pause::Inside => self.tasks.state(task).work.inside = is_judged,
+            Pause::Inside | Pause::Lock => self.tasks.state(task).work.inside = is_judged,
             Pause::Stopped | Pause::Traced if is_judged => {
                 self.is_stopped((cpu, now_ns), task, pause)
             }
@@ -95,6 +95,26 @@ impl Builder {
         if matches!(pause, Pause::Done | Pause::Gone) {
             self.tasks.state(task).work = Work::default();
         }
+    }
+
+    /// `task` sleeps for a lock of its program's; who has that, the wake-up tells.
+    pub(super) fn sleeps_for_lock(&mut self, at: (u32, i64), task: TaskIndex, lock: u64) {
+        let state = &self.tasks.states[task.0 as usize];
+        // A watch says more of it.
+        let version = self
+            .tasks
+            .version(state.version)
+            .filter(|_| !self.families.hit);
+        let Some(version) = version else { return };
+        self.evidence.saw_block(Blocked {
+            cpu: Cpu(at.0),
+            time: Instant::from_ns(at.1),
+            task: version.task_ref(),
+            on: BlockedOn::Mutex,
+            owner: None,
+            lock,
+            stack: Vec::new(),
+        });
     }
 
     /// `task` is stopped in its work, which goes on afterwards.

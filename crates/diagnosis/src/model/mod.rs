@@ -138,6 +138,7 @@ impl Model {
     ) -> Result<Model> {
         kernel.binding().of_one_machine(trace)?;
         let mut builder = build::Builder::new(kernel.families(), query.clone(), records_min);
+        builder.basis.locks_known = kernel.knows_locks();
         // What a watch wrote down of a hit stands behind it.
         let until = match kernel.binding().has_hits() {
             true => Instant::MAX,

@@ -78,6 +78,7 @@ impl Builder {
         (prev, prev_runnable, pause): (ProcId, bool, Pause),
         (next, end): (ProcId, End),
     ) {
+        let lock = kernel.process(prev).lock();
         let was_woken_there = kernel.process(prev).pending.is_some();
         let (prev, before) = self.seen_task(kernel, prev, cpu);
         self.rename_run(cpu, prev, before);
@@ -85,6 +86,9 @@ impl Builder {
             self.woken_on_cpu(cpu, prev);
         }
         let (next, _) = self.seen_task(kernel, next, cpu);
+        if let (Pause::Lock, Some(lock)) = (pause, lock) {
+            self.sleeps_for_lock((cpu, kernel.now_ns()), prev, lock);
+        }
         let left = (prev, prev_runnable, pause);
         self.switched(cpu, kernel.now_ns(), left, (next, end));
     }

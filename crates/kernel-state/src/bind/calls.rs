@@ -111,11 +111,17 @@ pub struct ConnectFields {
 pub struct FutexFields {
     address: FieldId,
     operation: FieldId,
+    /// The value that its word has while it waits, and the address of the time-out.
+    expects: Option<(FieldId, FieldId)>,
 }
 
 /// What a call on a futex does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FutexCommand {
+    /// It takes a lock with priority inheritance, and may wait for it.
+    Lock,
+    /// It may wait, without a time-out, for its word to lose this value.
+    WaitAt(u32),
     /// It may wait.
     Wait,
     /// It does not.
@@ -127,13 +133,30 @@ impl FutexFields {
     pub fn read(&self, event: &EventView<'_>) -> (FutexCommand, u64) {
         /// All but `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME`.
         const FUTEX_CMD_MASK: i64 = 0x7f;
-        // `FUTEX_WAIT`, `_LOCK_PI`, `_WAIT_BITSET`, `_WAIT_REQUEUE_PI`, `_LOCK_PI2`.
+        let timeless = |(value, timeout): (FieldId, FieldId)| {
+            (event.u64(timeout) == 0).then(|| event.u64(value) as u32)
+        };
         let command = match event.i64(self.operation) & FUTEX_CMD_MASK {
-            0 | 6 | 9 | 11 | 13 => FutexCommand::Wait,
+            // `FUTEX_WAIT`, `_WAIT_BITSET`.
+            0 | 9 => match self.expects.and_then(timeless) {
+                Some(value) => FutexCommand::WaitAt(value),
+                None => FutexCommand::Wait,
+            },
+            // `FUTEX_LOCK_PI`, `_LOCK_PI2`.
+            6 | 13 => FutexCommand::Lock,
+            // `FUTEX_WAIT_REQUEUE_PI`.
+            11 => FutexCommand::Wait,
             _ => FutexCommand::Other,
         };
         (command, event.u64(self.address))
     }
+}
+
+/// Whether events of this class tell that `futex` returns.
+pub(super) fn is_futex_return(class: &EventClass) -> bool {
+    let name = class.kernel_name();
+    // The oldest name is that of all calls.
+    name == "exit_syscall" || name == "syscall_exit_futex" || name == "sys_exit_futex"
 }
 
 /// Names of system calls, each once.
@@ -205,6 +228,7 @@ fn entry(call: &str, class: &EventClass, calls: &mut CallNames) -> Call {
         Some(FutexFields {
             address: field("uaddr")?,
             operation: field("op")?,
+            expects: field("val").zip(field("utime")),
         })
     };
     let in_payload = class.field_in(Scope::Payload, "pid").is_some();

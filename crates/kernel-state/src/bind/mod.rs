@@ -149,6 +149,14 @@ impl Binding {
         bound.any(|bound| matches!(bound.known, Known::Evidence(Kind::Hit)))
     }
 
+    /// Whether the calls of `futex` can be there, with their returns.
+    pub fn has_futex_calls(&self, trace: &Trace) -> bool {
+        let is_call =
+            |bound: &Bound| matches!(bound.known, Known::Call(Call::Entry { futex: Some(_), .. }));
+        let returns = trace.classes().iter().any(calls::is_futex_return);
+        returns && self.by_class.iter().flatten().any(is_call)
+    }
+
     /// Whether functions' entries can be there.
     pub fn has_functions(&self) -> bool {
         let mut bound = self.by_class.iter().flatten();

@@ -212,6 +212,8 @@ pub enum Pause {
     /// It sleeps in the middle of its work, where no signal wakes it: on a lock of the kernel, a
     /// page, a device.
     Inside,
+    /// The same for a lock of its program's, where a recording has the calls of `futex`.
+    Lock,
     /// It is stopped by a signal, which is no sleep: its work goes on when it is continued.
     Stopped,
     /// The same for its tracer.
@@ -223,6 +225,11 @@ pub enum Pause {
 }
 
 impl Pause {
+    /// Whether the task sleeps in the middle of its work.
+    pub fn is_inside(self) -> bool {
+        matches!(self, Pause::Inside | Pause::Lock)
+    }
+
     /// Whether the task is kept from its work, and does not sleep.
     pub fn is_stop(self) -> bool {
         matches!(self, Pause::Stopped | Pause::Traced)
@@ -289,7 +296,7 @@ impl Left {
         self.0 & EXIT_STATES != 0
     }
 
-    /// Why it leaves.
+    /// Why it leaves, as far as the switch says.
     #[inline]
     pub fn pause(self) -> Pause {
         const TASK_UNINTERRUPTIBLE: i64 = 0x2;

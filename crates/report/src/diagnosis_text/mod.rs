@@ -13,6 +13,7 @@ use diagnosis::{
 use event::{Duration, Instant};
 
 use crate::count::counted;
+use crate::scope::sleep_that_ends_work;
 use lines::parts_text;
 pub(crate) use short::wall_text;
 use style::Meaning;
@@ -30,9 +31,6 @@ const FRAMES_MAX: usize = 8;
 const SMALL_SHARE: f64 = 0.000_5;
 /// Terms that are shown whatever their share.
 const TERMS_MIN: usize = 8;
-
-/// What a recording cannot tell from the end of the work.
-const SCOPE: &str = "A sleep for a program's lock, semaphore or answer ends the work, too";
 
 /// That nothing was late can be said only of what was recorded, and of what was looked at.
 fn nothing_late(diagnosis: &Diagnosis) -> String {
@@ -53,7 +51,7 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
         ),
     };
     if basis.until == Until::Block && basis.hits == 0 {
-        let _ = write!(text, " {SCOPE}.");
+        let _ = write!(text, " A {}.", sleep_that_ends_work(basis.locks_known));
     }
     if basis.unjudged > 0 {
         let unjudged = counted(basis.unjudged, "activation");

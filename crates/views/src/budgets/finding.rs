@@ -42,6 +42,8 @@ pub struct BudgetFinding {
     pub threads: BTreeMap<i32, String>,
     /// The longest sample that counts.
     pub worst: Option<TimeRange>,
+    /// Sleeps for locks of programs are told from the end of work.
+    pub locks_known: bool,
     /// What cannot be told from the end of the work, of responses.
     pub inside: Option<SleepsInside>,
 }

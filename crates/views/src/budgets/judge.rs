@@ -135,7 +135,7 @@ impl Tally {
         }
     }
 
-    pub fn finding(self, budget: Budget, holes: u64) -> BudgetFinding {
+    pub fn finding(self, budget: Budget, holes: u64, locks_known: bool) -> BudgetFinding {
         let range = |(begin_ns, end_ns)| TimeRange {
             begin: Instant::from_ns(begin_ns),
             end: Instant::from_ns(end_ns),
@@ -152,6 +152,7 @@ impl Tally {
             unwoken: self.unwoken,
             threads: self.threads,
             worst: self.worst.map(range),
+            locks_known,
             inside: self.inside,
         }
     }

@@ -108,7 +108,7 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
         .budgets
         .iter()
         .zip(tallies)
-        .map(|(budget, tally)| tally.finding(budget.clone(), checked.holes))
+        .map(|(budget, tally)| tally.finding(budget.clone(), checked.holes, kernel.knows_locks()))
         .collect();
     Ok(checked)
 }

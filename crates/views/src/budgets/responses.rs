@@ -93,7 +93,7 @@ impl Responses {
                 let slept = self.asleep.remove(&prev);
                 match pause {
                     // Who is stopped is woken, too, to go on.
-                    Pause::Done | Pause::Inside | Pause::Stopped | Pause::Traced => {
+                    Pause::Done | Pause::Inside | Pause::Lock | Pause::Stopped | Pause::Traced => {
                         self.asleep.insert(prev)
                     }
                     Pause::Gone => self.gone.insert(prev),
@@ -152,7 +152,7 @@ impl Responses {
         }
         self.due_ns.remove(&process);
         match pause {
-            Pause::PutOff | Pause::Inside | Pause::Stopped | Pause::Traced => None,
+            Pause::PutOff | Pause::Inside | Pause::Lock | Pause::Stopped | Pause::Traced => None,
             Pause::Done | Pause::Gone => {
                 let ended = self.open.remove(&process);
                 let is_first = pause == Pause::Gone || self.begun.insert(process);

@@ -177,9 +177,9 @@ impl Question for Futexes {
         match *change {
             Change::CallEntry {
                 process,
-                futex: Some((FutexCommand::Wait, address)),
+                futex: Some((command, address)),
                 ..
-            } => self.enter(kernel, process, address),
+            } if command != FutexCommand::Other => self.enter(kernel, process, address),
             Change::CallExit { process, .. } => self.exit(kernel, process),
             Change::Woken { process, by, .. } => {
                 if let Some(waiting) = self.waiting.get_mut(&process.0) {
