@@ -2,9 +2,20 @@
 
 use host::capabilities::{AbsentTracepoint, Bpf, Capabilities};
 
+use crate::traced_functions;
+
 /// The capabilities of this machine, now, for this process.
 pub fn gather() -> Capabilities {
     host::capabilities::gather(bpf())
+}
+
+/// The same with what takes longer to find out and nobody needs who records.
+pub fn gather_all() -> Capabilities {
+    let mut all = gather();
+    if all.tracefs.writable && all.tracefs.instances {
+        all.tracefs.functions = traced_functions::here();
+    }
+    all
 }
 
 fn bpf() -> Bpf {

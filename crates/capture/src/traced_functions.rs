@@ -3,12 +3,16 @@
 
 use event::{Error, ErrorKind, Result};
 use ftrace::{DynamicEvents, EventName, Instance, Tracefs, Tracer};
+use host::capabilities::Functions;
 
 use crate::functions::kernel_functions;
 use crate::select::glob;
 
 /// So many are probed one by one: each costs the kernel a change of its text.
 const PROBED_MAX: usize = 64;
+/// Where the kernel has probes, below tracefs.
+const PROBES: &str = "kprobe_events";
+const NO_TRACER: &str = "neither function_graph nor function in available_tracers of an instance";
 /// Returns that a probe waits for at once, of all tasks; others are missed.
 const RETURNS_MAX: usize = 256;
 
@@ -130,7 +134,7 @@ impl TracedFunctions {
         let mut notes = Vec::new();
         let means = if instance.has_tracer(Tracer::FunctionGraph)? {
             Means::Tracer(Tracer::FunctionGraph)
-        } else if functions.len() <= PROBED_MAX && tracefs.has("kprobe_events") {
+        } else if functions.len() <= PROBED_MAX && tracefs.has(PROBES) {
             Means::Probes(probes(tracefs, &functions, &mut notes)?)
         } else if instance.has_tracer(Tracer::Function)? {
             notes.push(entries_alone(functions.len()));
@@ -138,7 +142,7 @@ impl TracedFunctions {
         } else {
             let what = "this kernel has no tracer of functions";
             return Err(Error::new(ErrorKind::Unsupported, what)
-                .found("neither function_graph nor function in available_tracers of an instance")
+                .found(NO_TRACER)
                 .fix("use a kernel with CONFIG_FUNCTION_GRAPH_TRACER=y, of 6.11 or later"));
         };
         Ok(Some(TracedFunctions {
@@ -166,6 +170,24 @@ impl TracedFunctions {
             }
         }
     }
+}
+
+/// How this kernel lets functions be recorded, asked of an instance of our own; none where there
+/// can be none.
+pub(crate) fn here() -> Option<Functions> {
+    let tracefs = Tracefs::find().ok()?;
+    let instance = Instance::create(&tracefs).ok()?;
+    let has = |tracer| instance.has_tracer(tracer).unwrap_or(false);
+    Some(match tracefs.traceable_functions() {
+        Err(error) => {
+            let found = error.value_found().unwrap_or_default();
+            Functions::Refused(format!("{}: {found}", error.what()))
+        }
+        Ok(_) if has(Tracer::FunctionGraph) => Functions::BothEnds,
+        Ok(_) if tracefs.has(PROBES) => Functions::Probed(PROBED_MAX),
+        Ok(_) if has(Tracer::Function) => Functions::Entries,
+        Ok(_) => Functions::Refused(NO_TRACER.to_owned()),
+    })
 }
 
 /// The kernel keeps its list from us.

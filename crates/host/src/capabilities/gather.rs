@@ -92,6 +92,7 @@ fn tracefs(mounts: &str) -> Tracefs {
         sched_events: may("events/sched/sched_switch/format", Access::READ_OK),
         kernel_symbols: kernel_symbols(),
         kptr_restrict: number("/proc/sys/kernel/kptr_restrict"),
+        functions: None,
         mountpoint,
     }
 }

@@ -84,6 +84,22 @@ pub struct Tracefs {
     pub kernel_symbols: bool,
     /// `kernel.kptr_restrict`.
     pub kptr_restrict: Option<i64>,
+    /// How functions of the kernel are recorded; none where nobody looked.
+    pub functions: Option<Functions>,
+}
+
+/// How functions of the kernel are recorded here.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Functions {
+    /// Where they begin and where they return.
+    BothEnds,
+    /// So of this many at most, by probes; of more where they begin alone.
+    Probed(usize),
+    /// Where they begin alone.
+    Entries,
+    /// Not at all: why.
+    Refused(String),
 }
 
 /// The kernel's programs.

@@ -3,7 +3,7 @@
 use event::{Error, ErrorKind, Result};
 use serde::Serialize;
 
-use super::Capabilities;
+use super::{Capabilities, Functions};
 
 /// What a person wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -148,6 +148,7 @@ impl Capabilities {
             Verb::Record => {
                 lacks.extend(self.tracefs_lacks(Effect::Stops));
                 lacks.extend(self.symbol_lack());
+                lacks.extend(self.function_lack());
                 Rung::Tracefs
             }
             Verb::Demo | Verb::DemoJack => {
@@ -395,6 +396,31 @@ impl Capabilities {
         let what = "kernel stacks have addresses instead of names";
         let kind = ErrorKind::PermissionDenied;
         (!self.tracefs.kernel_symbols).then(|| Lack::new(Effect::Degrades, kind, what, found, fix))
+    }
+
+    /// What `record --functions` does without.
+    fn function_lack(&self) -> Option<Lack> {
+        const NEWER: &str = "use a kernel of 6.11 or later with CONFIG_FUNCTION_GRAPH_TRACER=y";
+        const OPEN: &str =
+            "use a kernel with CONFIG_FUNCTION_GRAPH_TRACER=y that is not locked down";
+        let absent = || "function_graph does not work in instances of this kernel".to_owned();
+        let (what, found, fix) = match self.tracefs.functions.as_ref()? {
+            Functions::BothEnds => return None,
+            Functions::Probed(count) => (
+                format!("of more than {count} functions only the begin is recorded"),
+                absent(),
+                NEWER,
+            ),
+            Functions::Entries => ("only the begin is recorded".to_owned(), absent(), NEWER),
+            Functions::Refused(why) => (
+                "functions of the kernel are not recorded".to_owned(),
+                why.clone(),
+                OPEN,
+            ),
+        };
+        let what = format!("--functions: {what}");
+        let kind = ErrorKind::Unsupported;
+        Some(Lack::new(Effect::Degrades, kind, what, found, fix))
     }
 
     fn real_time_lack(&self) -> Option<Lack> {

@@ -22,6 +22,7 @@ fn able() -> Capabilities {
             sched_events: true,
             kernel_symbols: true,
             kptr_restrict: Some(0),
+            functions: Some(Functions::BothEnds),
         },
         bpf: Bpf {
             btf: true,
@@ -383,4 +384,30 @@ fn throttling_is_in_the_way_of_whoever_wants_more_than_it_grants() {
     check(Some(950_000), 0.99, true);
     check(Some(-1), 0.99, false);
     check(None, 0.99, false);
+}
+
+#[test]
+fn what_functions_lack_keeps_nobody_from_recording() {
+    let check = |functions: Option<Functions>, expect: Option<&str>| {
+        let mut capabilities = able();
+        capabilities.tracefs.functions = functions;
+        let stand = capabilities.stand(Verb::Record);
+        assert_eq!(stand.rung, Some(Rung::Tracefs), "{stand:?}");
+        let lacks: Vec<_> = stand.lacks.iter().map(|lack| &*lack.what).collect();
+        assert_eq!(lacks, expect.as_slice());
+    };
+    check(None, None);
+    check(Some(Functions::BothEnds), None);
+    check(
+        Some(Functions::Probed(64)),
+        Some("--functions: of more than 64 functions only the begin is recorded"),
+    );
+    check(
+        Some(Functions::Entries),
+        Some("--functions: only the begin is recorded"),
+    );
+    check(
+        Some(Functions::Refused("x: denied".into())),
+        Some("--functions: functions of the kernel are not recorded"),
+    );
 }

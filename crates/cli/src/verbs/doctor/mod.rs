@@ -30,7 +30,7 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// Runs the verb.
 pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
-    let capabilities = capabilities::gather();
+    let capabilities = capabilities::gather_all();
     let mut report = Report {
         capabilities: &capabilities,
         shield: shield::state(Path::new("/"))?,
