@@ -1,5 +1,6 @@
 //! Every reader, with sound inputs to begin with.
 
+mod conversation;
 mod ctf;
 mod evidence;
 mod ftrace;
@@ -27,6 +28,7 @@ pub static ALL: &[Reader] = &[
     ring::RING,
     ring::OBJECTS,
     relay::RELAY,
+    conversation::CONVERSATION,
 ];
 
 /// Planted bugs, and the word that tells what should be found.

@@ -23,13 +23,15 @@ thread_local! {
     static FOLDER: RefCell<Option<TempDir>> = const { RefCell::new(None) };
 }
 
-fn frame(kind: u8, fields: &[&[u8]]) -> Vec<u8> {
+/// A word of the protocol.
+pub(super) fn frame(kind: u8, fields: &[&[u8]]) -> Vec<u8> {
     let fields = fields.concat();
     let length = fields.len() as u32 + 1;
     [&length.to_le_bytes()[..], &[kind], &fields].concat()
 }
 
-fn text(text: &str) -> Vec<u8> {
+/// A text in it.
+pub(super) fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat()
 }
 
