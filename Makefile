@@ -65,6 +65,7 @@ test-all: ui
 	cargo xtask lock tests/peers/perfetto.sh $(RTSCOPE)
 	cargo xtask lock tests/peers/trace_processor.sh $(RTSCOPE)
 	cargo xtask lock tests/peers/babeltrace2_ctf2.sh $(RTSCOPE)
+	cargo xtask lock tests/peers/two_hosts.py $(RTSCOPE)
 	cargo build --release --package fleet --example generate
 	tests/peers/fleet.sh $(TARGET_DIR)/release/examples/generate
 	cargo build --release --package cli --features arrow --target-dir $(TARGET_DIR)/arrow

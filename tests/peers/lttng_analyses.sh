@@ -1,6 +1,6 @@
 #!/bin/bash
 # lttng-analyses 0.6.1 reads a recording of ours: cputop and schedtop run, and their rows are sane; of a
-# program whose calls are known, iousagetop, iolatencytop and iolog show names and sizes.
+# program whose calls are known, iousagetop, iolatencytop and iolog show names and sizes, as strace does.
 # Needs root. Prints "skipped: why" and succeeds where the peer cannot be installed.
 #
 # usage: lttng_analyses.sh RTSCOPE [RECORDING]    without RECORDING, one second is recorded
@@ -76,9 +76,10 @@ if [ $# -lt 2 ]; then
     [ "${share:-0}" -ge 10 ] || { echo "cputop does not name the load" >&2; exit 1; }
 fi
 if [ $# -lt 2 ]; then
-    # Names and sizes of a program whose calls are known; strace says the same of it.
-    known=$scratch/known-file
-    copy=(dd if=/dev/zero "of=$known" bs=3000 count=7)
+    # Names and sizes of a program whose calls strace tells too: 6 times 3000 bytes, then 2100.
+    known=$scratch/known
+    head -c 20100 /dev/zero >"$known-in"
+    copy=(dd "if=$known-in" "of=$known-out" bs=3000)
     "$rtscope" record --buffer 64M --events default,syscall -o "$scratch/calls" -- "${copy[@]}" 2>/dev/null
     for view in iousagetop iolatencytop iolog; do
         limit=(--limit 100000)
@@ -89,15 +90,26 @@ if [ $# -lt 2 ]; then
             exit 1
         }
         echo "--- lttng-$view"
-        grep -F "$known" "$scratch/$view" || { echo "$view does not name $known" >&2; exit 1; }
+        grep -F "$known-" "$scratch/$view" || { echo "$view does not name $known-in" >&2; exit 1; }
     done
-    # 7 times 3000 bytes.
-    grep -F "$known" "$scratch/iousagetop" | grep -Fq '20.51 KiB'
-    [ "$(grep -F "$known" "$scratch/iolog" | grep -Fc '2.93 KiB')" -eq 7 ]
-    "$rtscope" report iousagetop "$scratch/calls" | grep -F "$known" | grep -Fq '20.51 KiB'
+    for file in "$known-in" "$known-out"; do
+        grep -F "$file" "$scratch/iousagetop" | grep -Fq '19.63 KiB'
+        "$rtscope" report iousagetop "$scratch/calls" | grep -F "$file" | grep -Fq '19.63 KiB'
+    done
+    # Call by call: its name, its file, and of reads and writes how much.
+    sed -nE "s|^\[.*\] +([a-z0-9]+) .* ([0-9.]+) +([KMG]i)?B .*($known-[a-z]+).*|\1 \4 \2 \3B|p;
+             s|^\[.*\] +([a-z0-9]+) .* N/A .*($known-[a-z]+).*|\1 \2|p" "$scratch/iolog" >"$scratch/ours"
+    [ -s "$scratch/ours" ]
     if command -v strace >/dev/null; then
-        strace -o "$scratch/strace" -e trace=write -P "$known" "${copy[@]}" 2>/dev/null
-        [ "$(grep -Ec '^write\(.*= 3000$' "$scratch/strace")" -eq 7 ]
+        strace -f -y -e trace=openat,dup2,read,write,close -o "$scratch/strace" "${copy[@]}" 2>/dev/null
+        sed -nE "s|^[0-9 ]*(openat)\(.*= [0-9]+<($known-[a-z]+)>$|\1 \2|p;
+                 s|^[0-9 ]*(dup2\|close)\([0-9]+<($known-[a-z]+)>.*|\1 \2|p;
+                 s|^[0-9 ]*(read\|write)\([0-9]+<($known-[a-z]+)>.*= ([0-9]+)$|\1 \2 \3|p" "$scratch/strace" |
+            awk '$3 >= 1024 { $3 = sprintf("%.2f KiB", $3 / 1024) } $3 == "0" { $3 = "0 B" } 1' >"$scratch/theirs"
+        diff "$scratch/theirs" "$scratch/ours"
+        echo "strace names the same $(wc -l <"$scratch/ours") calls"
+    else
+        echo "skipped: calls equal to strace's: strace is not installed"
     fi
 fi
 echo "lttng-analyses read $recording"
