@@ -10,7 +10,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{EnvValue, Outlet, StagedDir};
-use event::{Duration, Error, ErrorKind, Instant, Result, TimeRange};
+use event::{Duration, Error, ErrorKind, Instant, Result};
 use ftrace::{EventName, Instance, Tracefs};
 
 use crate::functions::{self, SharedFunctions};
@@ -25,7 +25,8 @@ use crate::select::EventSelection;
 use crate::statedump::StateDump;
 use crate::stream::Streamed;
 use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
-use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
+use crate::unfinished::holds_packets;
+use crate::user::{UserConfig, UserRecorder, UserSummary, UserTarget};
 use crate::{clock, descriptors, environment, housekeeping};
 use host::capabilities::Capabilities;
 
@@ -36,9 +37,8 @@ pub(crate) const READERS_MAX: usize = 8;
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] when the output is there; [`ErrorKind::StorageFull`] when the disk
-/// is: of applications, what was written until then is kept; of the kernel, it is removed, so that
-/// no half trace remains. A command that cannot be
-/// started is an error, one that fails is not.
+/// is: what was written until then is kept. A command that cannot be started is an error, one that
+/// fails is not.
 pub fn record(
     config: &RecordConfig,
     capabilities: &Capabilities,
@@ -86,7 +86,14 @@ pub fn record(
     };
     // Also after an error: no process may be left switched on.
     let user = user.map(UserRecorder::finish).transpose();
-    let recorded = recorded?;
+    let recorded = match recorded {
+        Err(full) if full.kind() == ErrorKind::StorageFull && holds_packets(staged.path()) => {
+            // The mark stays: readers say that events are missing behind the end of each stream.
+            progress.stay();
+            return Err(kept_until_full((staged, progress), &full));
+        }
+        recorded => recorded?,
+    };
     let user = match user {
         Err(full) if full.kind() == ErrorKind::StorageFull => {
             return Err(kept_until_full((staged, progress), &full));
@@ -97,7 +104,16 @@ pub fn record(
         return Err(nothing_recorded(config, &user));
     }
     drop(progress);
-    let mut summary = recorded.summary(config, user);
+    ended(recorded.summary(config, user), config, staged, streamed)
+}
+
+/// Gives a whole recording its name, here or there.
+fn ended(
+    mut summary: RecordSummary,
+    config: &RecordConfig,
+    staged: StagedDir,
+    streamed: Option<Streamed>,
+) -> Result<RecordSummary> {
     match streamed {
         Some(streamed) => {
             let events = summary.events() + summary.user.events();
@@ -164,20 +180,6 @@ fn kept_until_full((staged, progress): (StagedDir, Arc<Progress>), full: &Error)
     };
     let error = Error::new(ErrorKind::StorageFull, what).found(found);
     error.fix(full.fixed_by().unwrap_or("free some space"))
-}
-
-/// Whether a process's trace below `root` has a packet of events.
-fn holds_packets(root: &Path) -> bool {
-    let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
-    let traces = entries(&root.join(PARTS));
-    let mut files = traces.flat_map(|trace| entries(&trace.path()));
-    files.any(|file| {
-        let is_stream = file.file_name().as_encoded_bytes().starts_with(b"channel");
-        is_stream
-            && file
-                .metadata()
-                .is_ok_and(|capabilities| capabilities.len() > 0)
-    })
 }
 
 /// A trace without a stream is no trace: no reader takes it.
@@ -282,6 +284,11 @@ fn record_kernel(
     let absent = recorder.selected().absent.clone();
     let left_out = recorder.left_out();
 
+    // At once: who is killed, or has no more room, leaves a trace that knows the tasks.
+    let mut dumped = trace.open_dump(begin.min(dump.begin))?;
+    let dump_events = trace.dump(&mut dumped, &dump)?;
+    dumped.gap()?;
+
     let (instance, pipes) = recorder.parts();
     let converters: Result<Vec<_>> = pipes
         .iter()
@@ -295,8 +302,9 @@ fn record_kernel(
     let (ran, command_status, ended) = run(config, instance, readers, capabilities, &written)?;
     let (cpus, mut calls) = ran;
     calls.refused = refused.map(|error| format!("{error:#}"));
-    let end = clock::monotonic();
-    let dump_events = trace.state_dump(&dump, TimeRange { begin, end })?;
+    // To the end, so that the intersection of all streams stays what was recorded.
+    dumped.covers(clock::monotonic().max(dumped.end()))?;
+    dumped.finish()?;
     let own = SharedFunctions::default();
     functions::write_functions(staged.path(), &functions::kernel_functions(), &own)?;
     Ok(Recorded {

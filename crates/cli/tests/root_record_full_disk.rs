@@ -1,5 +1,5 @@
-//! `rtscope record --user` onto a disk that fills up: it ends by itself, what was written before
-//! can be read, and nothing is left in shared memory.
+//! `rtscope record` onto a disk that fills up: it ends by itself, what was written before can be
+//! read, and nothing is left in shared memory or in tracefs.
 
 mod recorded;
 
@@ -112,4 +112,52 @@ fn a_full_disk_ends_the_recording_of_a_program_that_goes_on() {
 #[test]
 fn a_full_disk_leaves_no_rings_of_a_program_that_ended() {
     check("full-ended", true);
+}
+
+/// The same of the kernel's events, while a load makes many until its file is gone.
+const KERNEL: &str = r#"
+mount -t tmpfs -o size=3m none "$1" || { echo no disk; exit; }
+trace=$1/trace rtscope=$2 going=$3
+echo > "$going"
+timeout 120 "$rtscope" record --events sched,syscall -o "$trace" \
+    -- sh -c 'while [ -e "$0" ]; do /bin/true; done' "$going"
+echo "code $?"
+rm "$going"
+"$rtscope" info "$trace"
+"$rtscope" cat "$trace" --filter '$name == "lttng_statedump_process_state"' | head -n 1
+ls -A "$1"
+"#;
+
+#[test]
+fn a_full_disk_ends_a_recording_of_the_kernel_and_what_came_before_is_a_trace() {
+    let _held = testkit::privileged();
+    let instances = || {
+        let entries = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter();
+        let names = entries.flatten().flatten().map(|entry| entry.file_name());
+        names.collect::<Vec<_>>()
+    };
+    let before = instances();
+    let scene = Scene::new();
+    let disk = scene.beside("disk");
+    std::fs::create_dir(&disk).expect("a folder");
+    let mut shell = Command::new("unshare");
+    shell.args(["-m", "--propagation", "private", "sh", "-c", KERNEL, "sh"]);
+    shell.arg(&disk).arg(env!("CARGO_BIN_EXE_rtscope"));
+    let output = shell.arg(scene.beside("going")).output();
+    let output = output.expect("unshare starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if text.contains("no disk") {
+        return testkit::skip("full-kernel", "no tmpfs can be mounted here");
+    }
+    assert!(text.contains("code 1"), "{text}{said}");
+    assert!(said.contains("ended when its disk was full"), "{said}");
+    assert!(said.contains("what came before is in"), "{said}");
+    assert!(said.contains("free some space"), "{said}");
+    // Events are missing behind the end of the streams, and readers say so.
+    assert!(text.contains("lost     an unknown number"), "{text}{said}");
+    assert!(text.contains("sched_switch"), "{text}");
+    assert!(text.contains("lttng_statedump_process_state: "), "{text}");
+    assert!(text.ends_with("\ntrace\n"), "nothing else is there: {text}");
+    assert_eq!(instances(), before, "nothing is left");
 }

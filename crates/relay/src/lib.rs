@@ -30,7 +30,7 @@ mod told;
 pub use auth::Token;
 pub use book::{End, Figures};
 pub use delivery::{Delivered, Delivery, To};
-pub use name::{host_name, is_name};
+pub use name::{host_name, is_name, plain as plain_name};
 pub use peer::Peer;
 pub use receiver::{Received, Receiver};
 pub use rest::{Rest, cut_delivered, is_spool};

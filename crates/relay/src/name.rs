@@ -37,7 +37,7 @@ pub fn host_name() -> String {
 }
 
 /// A word in the alphabet of names.
-pub(crate) fn plain(word: &str) -> String {
+pub fn plain(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let plain = word.chars().map(|c| if is_plain(c) { c } else { '_' });
     let plain: String = plain.take(NAME_BYTES_MAX).collect();

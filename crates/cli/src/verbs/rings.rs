@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use capture::{LookSummary, Unfinished, Whose, look, require_rings, unfinished};
+use diagnosis::quoted;
 use event::{ErrorKind, Result};
 
 use super::record::processes;
@@ -78,7 +79,8 @@ fn finished(all: &[Unfinished], output: Option<&Path>) -> Result<String> {
             text,
             "what process {pid} wrote until it was killed: {path}\n\
              what comes behind the end of each stream was lost; reports count it as unknown\n\
-             next:  rtscope cat {path}"
+             next:  rtscope cat {}",
+            quoted(&path.to_string())
         );
     }
     Ok(text)
@@ -99,7 +101,7 @@ fn say(summary: &LookSummary) -> Result<Outcome> {
         summary.user.processes.len(),
         summary.user.lost()
     );
-    let _ = writeln!(text, "next:  rtscope cat {path}");
+    let _ = writeln!(text, "next:  rtscope cat {}", quoted(&path.to_string()));
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
     Ok(Outcome::Fine)

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use capture::capabilities;
 use capture::{BootSummary, BootWords, EventSelection};
+use diagnosis::quoted;
 use event::{Error, ErrorKind, Result};
 use ftrace::Tracefs;
 use host::capabilities::Verb;
@@ -116,6 +117,7 @@ fn ending(summary: &BootSummary) -> String {
         true => "the ring is gone; its words on the kernel's command line would make it again\n",
         false => "the ring is empty and off; it goes with its words on the kernel's command line\n",
     };
-    let _ = writeln!(text, "next:  rtscope diagnose {path}");
+    let typed = quoted(&path.to_string());
+    let _ = writeln!(text, "next:  rtscope diagnose {typed}");
     text
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use capture::capabilities;
 use capture::session::{self, StreamStatus};
 use capture::{CallsSummary, RecordConfig, RecordSummary, Unfinished, UserSummary};
-use diagnosis::{LateActivation, Query, SleepsInside, Until, diagnose};
+use diagnosis::{LateActivation, Query, SleepsInside, Until, diagnose, quoted};
 use event::{Error, Result, TaskPattern, Tid};
 use host::capabilities::Verb;
 use relay::Delivered;
@@ -148,7 +148,7 @@ fn members_of(whom: &Whom, says: bool) -> Result<Vec<Tid>> {
 /// the next recorder removes them.
 fn name_unfinished() {
     for Unfinished { path, pid, .. } in capture::left_by_killed_recorders(None) {
-        let path = path.display();
+        let path = quoted(&path.display().to_string());
         eprintln!(
             "a recorder that was killed (process {pid}) left its trace unfinished: \
              rtscope recover {path}"
@@ -184,6 +184,7 @@ fn until(config: &RecordConfig) -> String {
 /// `question`: none where nobody was there whom it asks for.
 fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Query>) -> String {
     let path = summary.path.display();
+    let typed = quoted(&path.to_string());
     let mut text = String::new();
     // Writing to a String cannot fail, here and below.
     if !summary.cpus.is_empty() {
@@ -219,14 +220,14 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
         return text;
     }
     if summary.cpus.is_empty() {
-        let _ = writeln!(text, "next:  rtscope cat {path}");
+        let _ = writeln!(text, "next:  rtscope cat {typed}");
         return text;
     }
     let Some(question) = question else {
         text.push_str(
             "nothing judged: no task of what was named was there at the begin or at the end\n",
         );
-        let _ = writeln!(text, "next:  rtscope diagnose {path}");
+        let _ = writeln!(text, "next:  rtscope diagnose {typed}");
         return text;
     };
     match worst(summary, question) {
@@ -236,7 +237,7 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
             let _ = writeln!(text, "its worst latency is not known: {error}");
         }
     }
-    let _ = writeln!(text, "next:  rtscope diagnose {path}");
+    let _ = writeln!(text, "next:  rtscope diagnose {typed}");
     text
 }
 

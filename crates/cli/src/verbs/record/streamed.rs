@@ -24,7 +24,7 @@ pub(super) fn text(stream: &StreamStatus, indent: &str) -> String {
         let lost = stream.figures.lost_events;
         let _ = writeln!(
             text,
-            "{indent}{lost} events lost: the spool was full; --spool makes it larger"
+            "{indent}{lost} events lost: the spool, or its disk, was full; see --spool"
         );
     }
     for rest in &stream.rest {
@@ -77,8 +77,8 @@ mod tests {
         };
         stream.rest = vec![rest(Some("/t"), 3), rest(None, 2)];
         let expect = "  streamed: 2.0 MB to logger:7423, 1 connection broke; at most 4.0 of 4.0 \
-                      MB waited\n  7 events lost: the spool was full; --spool makes it larger\n  3 \
-                      events did not get through: /t\n  2 events did not get through, and could \
+                      MB waited\n  7 events lost: the spool, or its disk, was full; see --spool\n  \
+                      3 events did not get through: /t\n  2 events did not get through, and could \
                       not be kept\n  no connection: cannot reach logger:7423: timed out\n";
         check(&stream, expect);
     }
