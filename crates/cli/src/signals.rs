@@ -149,6 +149,33 @@ pub fn outlive_terminal() -> Result<()> {
     registered.map(drop).map_err(refused)
 }
 
+/// A terminal that is closed asks to stop, as Ctrl-C does; not where that is to be ignored, as
+/// nohup(1) says.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn heed_terminal() -> Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if ignores(&status, SIGHUP) {
+        return Ok(());
+    }
+    // The shell may signal too: whatever comes, nothing is discarded.
+    let handler = || {
+        REQUESTS.add(now_ns());
+    };
+    // SAFETY: the handler only touches atomics and reads a clock.
+    unsafe { low_level::register(SIGHUP, handler) }.map_err(refused)?;
+    let registered = signal_hook::flag::register(SIGHUP, take_over()?);
+    registered.map(drop).map_err(refused)
+}
+
+/// Whether a process with this `/proc/PID/status` ignores `signal`.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     (now.tv_sec as u64).saturating_mul(1_000_000_000) + now.tv_nsec as u64
@@ -180,6 +207,18 @@ pub fn discarded() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whether_a_signal_is_ignored_is_a_bit_in_the_processs_status() {
+        let check = |mask: &str, signal: i32, expect: bool| {
+            let status = format!("SigBlk:\tffff\nSigIgn:\t{mask}\nSigCgt:\tffff\n");
+            assert_eq!(ignores(&status, signal), expect, "{mask}");
+        };
+        check("0000000000000001", SIGHUP, true);
+        check("0000000000000002", SIGHUP, false);
+        check("0000000000000002", SIGINT, true);
+        check("", SIGHUP, false);
+    }
 
     #[test]
     fn what_comes_within_a_second_is_the_same_request_and_discarding_takes_a_third() {

@@ -1,7 +1,8 @@
 //! `timeout 5 rtscope record …`: timeout(1) signals its child and then the group, which has the
-//! child in it once more; the recording is kept always.
+//! child in it once more; the recording is kept always. So it is when its terminal is closed.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 
 /// With 100 it takes a minute.
 const RUNS: u32 = 6;
@@ -26,4 +27,50 @@ fn a_recording_that_a_timeout_ends_is_kept() {
             assert!(trace.join("kernel/metadata").exists(), "run {run}: {said}");
         }
     }
+}
+
+/// Records, by way of a shell that says `before`, and signals twice that its terminal is closed:
+/// what is said of a recording that is kept.
+fn hung_up(before: &str, words: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let record = "exec \"$0\" record --events sched_switch -o \"$1\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{before} {record} {words} 2>&1")]);
+    shell.arg(env!("CARGO_BIN_EXE_rtscope")).arg(&trace);
+    let mut child = shell.stdout(Stdio::piped()).spawn().expect("sh starts");
+    let mut said = BufReader::new(child.stdout.take().expect("its words"));
+    let mut text = String::new();
+    while !text.contains("recording ") {
+        assert_ne!(said.read_line(&mut text).expect("text"), 0, "{text}");
+    }
+    // By the shell and by the kernel; it may have ended by the first.
+    for _ in 0..2 {
+        let mut kill = Command::new("kill");
+        kill.arg("-HUP").arg(child.id().to_string());
+        let _ = kill.stderr(Stdio::null()).status();
+    }
+    said.read_to_string(&mut text).expect("text");
+    let status = child.wait().expect("it ends");
+    assert!(status.success(), "{status}: {text}");
+    assert!(trace.join("kernel/metadata").exists(), "{text}");
+    text
+}
+
+#[test]
+fn a_recording_whose_terminal_is_closed_is_kept_and_nohup_keeps_it_going() {
+    let _alone = testkit::privileged();
+    // Who runs the tests may ignore the signal, and then nobody can be asked by it.
+    let status = std::fs::read_to_string("/proc/self/status").expect("ours");
+    let ignored = status.lines().find(|line| line.starts_with("SigIgn:"));
+    if ignored.is_some_and(|line| line.ends_with(['1', '3', '5', '7', '9', 'b', 'd', 'f'])) {
+        return testkit::skip("a terminal that is closed", "SIGHUP is ignored here");
+    }
+    let text = hung_up("", "");
+    assert!(text.contains("recorded "), "{text}");
+    let text = hung_up("trap '' HUP;", "--duration 1s");
+    let (_, length) = text.split_once(" events in ").expect("a length");
+    let seconds = length.split_once(" s on ").map(|(seconds, _)| seconds);
+    let seconds = seconds.and_then(|seconds| seconds.parse::<f64>().ok());
+    assert!(seconds.is_some_and(|seconds| seconds >= 1.0), "{text}");
 }

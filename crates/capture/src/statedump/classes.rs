@@ -72,7 +72,7 @@ fn file_descriptor() -> EventClass {
     let fields = vec![
         address("file_table_address"),
         signed("fd"),
-        unsigned("flags"),
+        Field::payload("flags", octal(32)),
         Field::payload("fmode", hexadecimal(32, false)),
         text("filename"),
         signed("pid"),
@@ -128,6 +128,13 @@ fn task_name() -> Field {
 
 fn address(name: &str) -> Field {
     Field::payload(name, hexadecimal(64, false))
+}
+
+fn octal(size_bits: u8) -> FieldType {
+    FieldType::Integer(Integer {
+        base: Base::Octal,
+        ..Integer::le(size_bits, false)
+    })
 }
 
 fn hexadecimal(size_bits: u8, big_endian: bool) -> FieldType {

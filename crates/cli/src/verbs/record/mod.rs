@@ -64,6 +64,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         ..Query::default()
     };
     let mut config = config::config(options)?;
+    signals::heed_terminal()?;
     if config.user.is_some() {
         for moved in capture::require_ring_folder()? {
             eprintln!("{moved:#}");
