@@ -26,7 +26,7 @@ impl SessionName {
         let shown: String = text.chars().take(LENGTH_MAX + 1).collect();
         Err(
             Error::new(ErrorKind::InvalidInput, "not a name for a session")
-                .found(format!("'{}'", shown.escape_default()))
+                .found(format!("'{}'", shown.escape_debug()))
                 .fix(format!(
                     "use 1 to {LENGTH_MAX} letters, digits, '.', '_' or '-', the first a letter or \
                      digit"
