@@ -200,6 +200,7 @@ class Trial:
             *self.hosts.on(1, self.rtscope, *listen, "--token-file", token), stderr=said
         )
         while not token.exists():
+            assert receiver.poll() is None, "the receiver does not start"
             time.sleep(0.1)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         forks = self.begin(forks, **pipes)
@@ -297,6 +298,9 @@ def main():
     seconds, cut_s = [float(word) for word in (sys.argv[2:] + ["600", "30"][len(sys.argv) - 2 :])]
     if os.getuid() != 0:
         skip("it needs root")
+    for tool in ("ip", "nsenter"):
+        if not shutil.which(tool):
+            skip(f"{tool} is not installed")
     with tempfile.TemporaryDirectory() as scratch, Hosts() as hosts:
         scratch = Path(scratch)
         os.environ["RTSCOPE_DIR"] = str(scratch / "rings")
