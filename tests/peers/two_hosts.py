@@ -135,6 +135,8 @@ class Live:
         self.reader = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+        # What happened before is printed at once, and as late as it is.
+        self.begin = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.delays = []
         self.thread = threading.Thread(target=self.read)
         self.thread.start()
@@ -143,7 +145,7 @@ class Live:
         for line in self.reader.stdout:
             now = time.clock_gettime(time.CLOCK_MONOTONIC)
             found = re.match(r"\[(\d+\.\d+)\]", line)
-            if found:
+            if found and float(found[1]) >= self.begin:
                 self.delays.append((now, now - float(found[1])))
 
     def end(self):
@@ -288,8 +290,8 @@ class Trial:
         assert quiet, "the live reader printed nothing"
         at = [quiet[int(len(quiet) * part)] for part in (0.5, 0.99)]
         print(
-            f"a live reader printed {len(delays)} steps; outside of the cut half of them within "
-            f"{at[0]:.2f} s, 99 % within {at[1]:.2f} s, all within {quiet[-1]:.2f} s"
+            f"a live reader printed {len(delays)} steps that came while it read; outside of the cut "
+            f"half of them within {at[0]:.2f} s, 99 % within {at[1]:.2f} s, all within {quiet[-1]:.2f} s"
         )
 
 
