@@ -11,6 +11,7 @@ mod release;
 mod rules;
 mod run;
 mod scenarios;
+mod scope;
 mod test;
 mod tidy;
 mod vm;
@@ -53,8 +54,8 @@ fn dispatch(words: &[String]) -> Result<ExitCode> {
         ["tidy"] => tidy::run(&root)?,
         ["deps"] => deps::run(&root)?,
         ["check"] => check::run(&root)?,
-        ["test"] => return test::run(&root, test::Scope::Core),
-        ["test", "--all"] => return test::run(&root, test::Scope::All),
+        ["test"] => return test::run(&root, scope::Scope::Core),
+        ["test", "--all"] => return test::run(&root, scope::Scope::All),
         ["reference"] => reference::run(&root)?,
         ["release", version] => release::run(&root, version, false)?,
         ["release", version, "--dry-run"] => release::run(&root, version, true)?,

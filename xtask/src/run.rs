@@ -50,6 +50,26 @@ impl Drop for Started {
     }
 }
 
+/// How programs that are tested are built, by a profile of Cargo.toml.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Profile {
+    /// What people run; `make test-all` and trials by hand.
+    #[default]
+    Release,
+    /// Built in less time, for `make test`.
+    Tested,
+}
+
+impl Profile {
+    /// Its name, which is that of the folder, too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Release => "release",
+            Profile::Tested => "tested",
+        }
+    }
+}
+
 /// Starts `command`, and does not wait for it.
 pub fn start(command: &mut Command) -> Result<Started> {
     let line = show(command);

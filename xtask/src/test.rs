@@ -10,17 +10,9 @@ use serde_json::Value;
 
 use crate::harness::{Failure, Report, Tally};
 use crate::scenarios;
+use crate::scope::Scope;
 use crate::vm::{self, End};
 use crate::{lock, rules, run};
-
-/// How much to test.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scope {
-    /// The core: within 25 minutes cold on two cores.
-    Core,
-    /// Long stresses and many repetitions too.
-    All,
-}
 
 /// How often a repeated end-to-end test runs, read by the tests.
 const RUNS: &str = "RTSCOPE_RUNS";
@@ -107,7 +99,7 @@ fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
     let tests = test_targets(root)?;
     let (with_privilege, without): (Vec<_>, Vec<_>) =
         tests.into_iter().partition(|target| is_privileged(target));
-    let release = build_privileged(root)?;
+    let release = build_privileged(root, scope)?;
     let mut build = unprivileged(root, &without);
     run::must_succeed(build.arg("--no-run"))?;
 
@@ -146,11 +138,12 @@ fn unprivileged(root: &Path, tests: &[String]) -> Command {
 
 /// Begins to build the tests of this kernel and the binary that the demo uses, behind whatever else
 /// wants a CPU.
-fn build_privileged(root: &Path) -> Result<run::Started> {
+fn build_privileged(root: &Path, scope: Scope) -> Result<run::Started> {
     let cargo = run::cargo(root);
     let mut build = Command::new("nice");
     build.current_dir(root).arg("-n19").arg(cargo.get_program());
-    build.args(["test", "--workspace", "--release", "--no-run"]);
+    build.args(["test", "--workspace", "--no-run", "--profile"]);
+    build.arg(scope.profile().name());
     run::start(build.args(["--test", "root_*"]))
 }
 
@@ -195,7 +188,8 @@ fn privileged_command(root: &Path, scope: Scope, skips: &Path) -> Command {
     command.args([
         "test",
         "--workspace",
-        "--release",
+        "--profile",
+        scope.profile().name(),
         "--no-fail-fast",
         "--test",
         "root_*",
@@ -223,7 +217,7 @@ fn is_privileged(target: &str) -> bool {
 /// The laboratory's core set, or all of it: other kernels under an emulator. A claim that held is
 /// counted as a test, and so is a cell that failed or could not run.
 fn laboratory(root: &Path, scope: Scope) -> Result<Tally> {
-    let matrix = vm::test(root, scope == Scope::Core)?;
+    let matrix = vm::test(root, scope)?;
     print!("{}", matrix.text());
     let mut tally = Tally::default();
     for cell in matrix.cells() {
@@ -247,7 +241,7 @@ fn laboratory(root: &Path, scope: Scope) -> Result<Tally> {
 
 /// Faults that are drawn by a seed, here and, in the long run, in guests. A wrong accusation fails.
 fn adversaries(root: &Path, scope: Scope) -> Result<Tally> {
-    let outcome = scenarios::test(root, scope == Scope::Core)?;
+    let outcome = scenarios::test(root, scope)?;
     print!("{}", outcome.text);
     Ok(Tally {
         passed: outcome.cells.saturating_sub(outcome.wrong) as u64,

@@ -446,8 +446,17 @@ impl Namer<'_> {
         });
         match seen {
             None if slice.occupant.is_open() => Key::Unexplained(Reason::PriorityUnknown),
+            // Not even an interrupt came through: it is not for want of a point to be preempted at.
+            None if !self.model.families.hit && self.took_no_interrupt(slice) => {
+                Key::Unexplained(Reason::LateTimerWithoutStack)
+            }
             seen => Key::Lower(slice.task.0, seen),
         }
+    }
+
+    fn took_no_interrupt(&self, slice: &Slice) -> bool {
+        let span = (slice.begin_ns, slice.end_ns);
+        self.model.took_no_interrupt(self.cpu, span)
     }
 
     /// Whether the task that has the CPU came with a priority that goes first, and left with

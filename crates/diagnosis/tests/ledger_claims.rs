@@ -3,7 +3,7 @@
 mod ledger;
 
 use diagnosis::Grade;
-use ledger::{FAIR, HOG, SECOND, STOPPER, VICTIM, check, idle_machine, timer_wakes_victim};
+use ledger::{FAIR, HOG, SECOND, STOPPER, VICTIM, ask, check, idle_machine, timer_wakes_victim};
 use testkit::Task;
 
 #[test]
@@ -58,6 +58,28 @@ fn decoys_on_this_cpu_before_and_on_another_cpu_get_nothing() {
         ("wake-up delivery", 1_000),
     ];
     check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn who_has_a_cpu_that_takes_no_interrupt_is_not_accused_of_keeping_it() {
+    const TICK: u64 = 9;
+    let trace = |due_us, expect: &'static str, unnamed_us| {
+        let trace = idle_machine().at(500).run(FAIR).hrtimer_start(TICK, due_us);
+        let trace = trace.cpu(1).at(1_000).timer_irq().waking(VICTIM, 0);
+        let trace = trace.after(1).wakeup(VICTIM, 0).after(3).timer_irq_end();
+        let trace = trace.cpu(0).at(8_000).timer_irq().hrtimer_expire(TICK);
+        let trace = trace.hrtimer_done(TICK).after(2).timer_irq_end();
+        let trace = trace.after(3).preempt(FAIR, VICTIM);
+        let ledger = ask(trace).activations.remove(0).ledger;
+        let first = &ledger.terms[0];
+        assert_eq!(first.kind.to_string(), expect, "{:?}", ledger.terms);
+        assert_eq!(first.duration.as_ns() / 1_000, unnamed_us);
+    };
+    let kept = "preemption off or no preemption point in compile (tid 300, nice 0)";
+    // In time, and late for less than half of it.
+    trace(7_900, kept, 7_002);
+    trace(6_000, kept, 7_002);
+    trace(1_500, "unexplained: a late timer without a stack", 6_999);
 }
 
 #[test]

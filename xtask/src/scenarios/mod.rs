@@ -27,6 +27,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::scope::Scope;
 use crate::vm::kernel::{self, Kernel};
 use crate::vm::suite::{self, Suite};
 use crate::vm::{cache, host as emulator};
@@ -195,12 +196,14 @@ pub struct Outcome {
 /// For `make test`, cells by a seed of the day here and on one other kernel; for `make test-all`
 /// the long draw, everywhere. The cells that were once wrong come first. On this machine others may
 /// have disturbed a cell: what was wrong is played again.
-pub fn test(repository: &Path, core: bool) -> Result<Outcome> {
+pub fn test(repository: &Path, scope: Scope) -> Result<Outcome> {
+    let core = scope == Scope::Core;
     let mut asked = Asked::parse(&[])?;
     asked.fixed = true;
     asked.count = if core { CORE_HOST } else { LONG };
     let mut suite = Suite::new(repository)?;
-    suite.program = suite::tested(repository);
+    suite.profile = scope.profile();
+    suite.program = suite::tested(repository, suite.profile);
     let (mut score, mut again) = (Score::default(), Score::default());
     let mut scenarios = asked.scenarios(repository, place::HOST)?;
     play_here(repository, &mut suite, &scenarios, &mut score)?;

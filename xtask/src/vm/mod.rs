@@ -44,6 +44,9 @@ use kernel::{Fetched, Kernel};
 pub use matrix::{End, Matrix};
 use suite::Suite;
 
+use crate::run::Profile;
+use crate::scope::Scope;
+
 /// The cells for programs, below the artefacts.
 const MATRIX: &str = "matrix.json";
 
@@ -159,12 +162,13 @@ fn damaged(repository: &Path, words: &[&str]) -> Result<ExitCode> {
 }
 
 /// For `make test`: the core set, the few cells that every change must pass, or all cells.
-pub fn test(repository: &Path, core: bool) -> Result<Matrix> {
+pub fn test(repository: &Path, scope: Scope) -> Result<Matrix> {
     let plan = Plan {
         cases: case::table(repository)?,
         kernels: kernel::table(repository)?,
-        core,
-        program: suite::tested(repository),
+        core: scope == Scope::Core,
+        profile: scope.profile(),
+        program: suite::tested(repository, scope.profile()),
         ..Plan::default()
     };
     plan.run(repository)
@@ -198,8 +202,10 @@ struct Plan {
     fail_fast: bool,
     /// Only scenarios whose name contains one of these, separated by commas.
     only: String,
-    /// What is tested; a release build of this tree when there is none.
+    /// What is tested; built of this tree when there is none.
     program: Option<PathBuf>,
+    /// How.
+    profile: Profile,
 }
 
 /// One case on one kernel, or why it cannot run here.
@@ -218,6 +224,7 @@ impl Plan {
         let mut suite = Suite::new(repository)?;
         suite.only.clone_from(&self.only);
         suite.program.clone_from(&self.program);
+        suite.profile = self.profile;
         let _mine = cache::lock_in(suite.artefacts())?;
         let (exact, alone): (Vec<_>, Vec<_>) = self
             .due()

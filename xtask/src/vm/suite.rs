@@ -19,7 +19,7 @@ use super::modules::Modules;
 use super::scenario::{self, Scenario};
 use super::score::Judged;
 use super::{bundle, cache, debs, injector};
-use crate::run;
+use crate::run::{self, Profile};
 
 /// Boots of one cell that may be lost to the emulator's known crash.
 const CRASHES_MAX: u32 = 2;
@@ -32,6 +32,8 @@ pub struct Suite {
     artefacts: PathBuf,
     /// The program under test; built when it is needed and there is none.
     pub program: Option<PathBuf>,
+    /// How that is built.
+    pub profile: Profile,
     together: Arc<Together>,
     /// Only scenarios whose name contains one of these, separated by commas; empty: all.
     pub only: String,
@@ -72,6 +74,7 @@ impl Suite {
             repository: repository.to_path_buf(),
             artefacts,
             program: None,
+            profile: Profile::default(),
             together: Arc::default(),
             only: String::new(),
             boots: Boots::default(),
@@ -84,6 +87,7 @@ impl Suite {
             repository: self.repository.clone(),
             artefacts: self.artefacts.clone(),
             program: self.program.clone(),
+            profile: self.profile,
             together: self.together.clone(),
             only: self.only.clone(),
             boots: Boots::default(),
@@ -318,10 +322,11 @@ impl Suite {
         Ok(image)
     }
 
-    /// The release build of the end-to-end test called `name`.
+    /// The build of the end-to-end test called `name`.
     fn test(&self, name: &str) -> Result<PathBuf> {
         let mut build = run::cargo(&self.repository);
-        build.args(["test", "--release", "--package", "cli", "--no-run"]);
+        build.args(["test", "--profile", self.profile.name(), "--package", "cli"]);
+        build.arg("--no-run");
         build.args(["--test", name, "--message-format", "json"]);
         let messages = debs::output(build.stderr(Stdio::inherit()))?;
         messages
@@ -332,13 +337,19 @@ impl Suite {
             .with_context(|| format!("cargo built no test {name}"))
     }
 
-    /// The release build of the program under test, made once for a suite.
+    /// The program under test, built once for a suite.
     pub fn rtscope(&mut self) -> Result<PathBuf> {
         if self.program.is_none() {
             let mut build = run::cargo(&self.repository);
-            build.args(["build", "--release", "--package", "cli"]);
+            build.args([
+                "build",
+                "--profile",
+                self.profile.name(),
+                "--package",
+                "cli",
+            ]);
             run::must_succeed(&mut build)?;
-            self.program = Some(target_folder(&self.repository).join("release/rtscope"));
+            self.program = Some(built(&self.repository, self.profile));
         }
         self.program.clone().context("no program")
     }
@@ -398,9 +409,15 @@ fn tail(guest: &Guest) -> String {
 
 /// The program that `make test` has just tested on this machine, where there is one: with all that
 /// its packages ask of their libraries, and so not the one that cargo would build of it alone.
-pub fn tested(repository: &Path) -> Option<PathBuf> {
-    let program = target_folder(repository).join("release/rtscope");
-    program.exists().then_some(program)
+pub fn tested(repository: &Path, profile: Profile) -> Option<PathBuf> {
+    Some(built(repository, profile)).filter(|program| program.exists())
+}
+
+/// Where cargo puts the program.
+fn built(repository: &Path, profile: Profile) -> PathBuf {
+    target_folder(repository)
+        .join(profile.name())
+        .join("rtscope")
 }
 
 /// Where cargo builds.

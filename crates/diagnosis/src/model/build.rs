@@ -10,6 +10,7 @@ use super::candidates::{Candidates, End};
 use super::chain::{Arena, NodeId};
 use super::cpu::{Armed, CpuState};
 use super::ends::Work;
+use super::late_expiries::LateExpiry;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::{Contended, Model, promised};
 use crate::evidence::Evidence;
@@ -36,6 +37,7 @@ pub(super) struct Builder {
     pub(super) system_calls: Vec<(i64, VersionId)>,
     pub(super) contended: Vec<Contended>,
     pub(super) boosts: Vec<Boost>,
+    pub(super) late_expiries: Vec<LateExpiry>,
     /// By how much the clock of a timer is ahead of the trace's, as it expired last.
     pub(super) ahead_ns: HashMap<u64, i64>,
     pub(super) clock_sets: Vec<(i64, Duration)>,
@@ -75,6 +77,7 @@ impl Builder {
             system_calls: vec![],
             contended: vec![],
             boosts: vec![],
+            late_expiries: vec![],
             ahead_ns: HashMap::new(),
             clock_sets: vec![],
             logged: 0,
@@ -376,6 +379,7 @@ impl Builder {
             system_calls: self.system_calls,
             contended: self.contended,
             boosts: self.boosts,
+            late_expiries: self.late_expiries,
             clock_sets: self.clock_sets,
             candidates,
             families: self.families,

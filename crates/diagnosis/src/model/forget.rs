@@ -67,6 +67,8 @@ impl Builder {
             .retain(|lock| kept.touches(lock.begin_ns, lock.end_ns));
         self.boosts
             .retain(|boost| kept.touches(boost.begin_ns, boost.end_ns));
+        self.late_expiries
+            .retain(|late| kept.touches(late.due_ns, late.served_ns));
         self.forget_chains();
         let left = self.arena.len() + self.logged;
         self.records_max = self.records_min.max(2 * left);

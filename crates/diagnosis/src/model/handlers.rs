@@ -294,6 +294,12 @@ impl Builder {
         if !same_clock {
             self.other_clock(now_ns, hrtimer, base_now_ns);
         }
+        if let Some(armed) =
+            armed.filter(|_| same_clock && !self.cpus[cpu as usize].frames.is_empty())
+            && now_ns.saturating_sub(armed.due_ns) <= LATENESS_MAX_NS
+        {
+            self.serves_timer(cpu, armed.due_ns + armed.slack_ns, now_ns);
+        }
         let Some(base) = self.handler_base(cpu) else {
             return;
         };

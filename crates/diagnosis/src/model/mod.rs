@@ -9,6 +9,7 @@ mod cpu;
 mod ends;
 mod forget;
 mod handlers;
+mod late_expiries;
 mod life;
 mod observe;
 mod program;
@@ -37,6 +38,7 @@ pub(crate) use boosts::Boost;
 pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId, begin_at};
 use forget::RECORDS_MIN;
+pub(crate) use late_expiries::LateExpiry;
 pub(crate) use life::DECISION_NS_MAX;
 pub(crate) use stillness::Span;
 pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
@@ -64,6 +66,8 @@ pub(crate) struct Model {
     pub contended: Vec<Contended>,
     /// Waits for locks that lent a priority, in time order.
     pub boosts: Vec<Boost>,
+    /// Timers whose interrupt came late, as they were served.
+    pub late_expiries: Vec<LateExpiry>,
     pub candidates: Vec<Candidate>,
     pub families: Families,
     pub basis: Basis,
