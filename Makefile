@@ -125,14 +125,16 @@ install-library: deps
 	packaging/pkg-config.sh $(PREFIX) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc
 
 # The program without any shared library, for every distribution. The target may be another one
-# that the toolchain has, as in STATIC_TARGET=x86_64-unknown-linux-musl.
+# that the toolchain has, as in STATIC_TARGET=x86_64-unknown-linux-musl. Only the last step is told
+# of it: the crates are those of the other program.
 STATIC_TARGET ?= $(shell rustc --print host-tuple)
 STATIC_DIR ?= $(TARGET_DIR)/static
+STATIC_FLAGS ?=
 static: deps ui
-	RUSTFLAGS="$(RUSTFLAGS) -C target-feature=+crt-static" \
-	    LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$$(cc -dumpmachine) \
-	    cargo build --profile $(PROFILE) --package cli --features static --target $(STATIC_TARGET) \
-	    --target-dir $(STATIC_DIR)
+	LIBBPF_SYS_LIBRARY_PATH=$${LIBBPF_SYS_LIBRARY_PATH:-/usr/lib/$$(cc -dumpmachine)} \
+	    cargo rustc --profile $(PROFILE) --package cli --bin rtscope --features static \
+	    --target $(STATIC_TARGET) --target-dir $(STATIC_DIR) -- \
+	    -C target-feature=+crt-static $(STATIC_FLAGS)
 
 # Packages of all that is installed, into target/packages: .deb, .rpm, tarballs, an OCI image, the
 # wheel. What cannot be built here says why, and the others are built all the same.

@@ -19,6 +19,20 @@ remapped() { # flag
     printf '%s' "$1$root=/rtscope $1$target=/target $1$cargo_home=/cargo"
 }
 paths=$(remapped --remap-path-prefix=)
+# Functions that became the same code are one, where the linker can (lld, Rust's own on x86-64).
+# Relocations are packed in the static program alone, which brings its loader; one before glibc 2.36 is
+# told nothing by them. Another system's loader might not know them either.
+static_flags=
+probe=$(mktemp -d)
+echo 'fn main() { println!("one"); }' >"$probe/one.rs"
+linked() { # flags
+    rustc "$@" -o "$probe/one" "$probe/one.rs" 2>/dev/null && [ "$("$probe/one" 2>/dev/null)" = one ]
+}
+! linked -C link-arg=-Wl,--icf=all || paths="$paths -Clink-arg=-Wl,--icf=all"
+packed="-C link-arg=-Wl,-z,pack-relative-relocs"
+# shellcheck disable=SC2086 # several words
+! linked -C target-feature=+crt-static $packed || static_flags=$packed
+rm -rf "$probe"
 maps=$(remapped -ffile-prefix-map=)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 # Nothing unwinds through C.
@@ -40,7 +54,7 @@ make --no-print-directory -C probe install OUT="$target/probe-build" CFLAGS="-O2
 # In the same folder: what builds it is there, and the other one is staged.
 step "the static program"
 RUSTFLAGS="$paths" make --no-print-directory static PROFILE=dist \
-    STATIC_TARGET="$machine" STATIC_DIR="$target"
+    STATIC_TARGET="$machine" STATIC_DIR="$target" STATIC_FLAGS="$static_flags"
 step "packages"
 packaging/packages.py "$stage" "$output" "$target/$machine/dist/rtscope"
 step "the wheel"
