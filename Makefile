@@ -131,7 +131,7 @@ STATIC_TARGET ?= $(shell rustc --print host-tuple)
 STATIC_DIR ?= $(TARGET_DIR)/static
 STATIC_FLAGS ?=
 static: deps ui
-	LIBBPF_SYS_LIBRARY_PATH=$${LIBBPF_SYS_LIBRARY_PATH:-/usr/lib/$$(cc -dumpmachine)} \
+	LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$$(cc -dumpmachine) \
 	    cargo rustc --profile $(PROFILE) --package cli --bin rtscope --features static \
 	    --target $(STATIC_TARGET) --target-dir $(STATIC_DIR) -- \
 	    -C target-feature=+crt-static $(STATIC_FLAGS)
