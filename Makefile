@@ -68,6 +68,7 @@ test-all: ui
 	cargo xtask lock tests/peers/two_hosts.py $(RTSCOPE)
 	cargo build --release --package fleet --example generate
 	tests/peers/fleet.sh $(TARGET_DIR)/release/examples/generate
+	cargo xtask lock tests/peers/s3.sh $(RTSCOPE)
 	cargo build --release --package cli --features arrow --target-dir $(TARGET_DIR)/arrow
 	cargo xtask lock tests/peers/duckdb.sh $(TARGET_DIR)/arrow/release/rtscope
 

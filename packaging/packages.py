@@ -166,6 +166,8 @@ def deb(package, folder, output, architecture):
     needs = depends(package, folder)
     if needs:
         lines.append(f"Depends: {needs}")
+    if suggested := package.described.get("suggests"):
+        lines.append(f"Suggests: {', '.join(suggested)}")
     lines += [
         f"Section: {package.described['section']}",
         "Priority: optional",

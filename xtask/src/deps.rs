@@ -130,6 +130,11 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
         &["cli", "xtask", "bench"],
         "libraries return event::Error",
     ),
+    (
+        "rusty-s3",
+        &["fleet"],
+        "only fleet speaks to an object store",
+    ),
     ("axum", &["server"], "only server talks to the network"),
     ("tokio", &["server"], "only server talks to the network"),
 ];

@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use event::{Error, ErrorKind, Result};
 
 use crate::push::Target;
-use crate::tables::VERSION;
-
-/// The file by which a fleet's folder is known.
-const MARK: &str = "rtscope-fleet.json";
+use crate::tables::{MARK, mark as mark_text};
 
 /// A folder. It has to be there: a mount that is away is an empty folder, and what would be written
 /// below it is not in the fleet.
@@ -55,10 +52,7 @@ impl Target for Directory {
                 "mount it; if it was emptied on purpose: rtscope monitor push --to DIR --again",
             );
         }
-        self.put(
-            MARK,
-            format!("{{\"schema\":\"rtscope.fleet\",\"version\":{VERSION}}}\n").as_bytes(),
-        )
+        self.put(MARK, mark_text().as_bytes())
     }
 
     fn put(&mut self, name: &str, bytes: &[u8]) -> Result<()> {

@@ -6,16 +6,20 @@
 //!   pushed twice is pushed once.
 //! - The store is the spool: what could not be pushed waits there, bounded as the store is.
 //! - A file appears whole or not at all, and never becomes less than it was.
+//! - A target is a folder or a bucket of an object store; `curl` talks to the latter.
 //! - No query engine: whoever asks brings one.
 
 mod columns;
+mod curl;
 mod directory;
 mod late;
 mod part;
 mod push;
+mod s3;
 mod state;
 mod tables;
 
 pub use directory::Directory;
 pub use push::{Push, Pushed, Target, push, put_part};
+pub use s3::{ObjectStore, S3Place};
 pub use tables::{Part, PartFile, VERSION};

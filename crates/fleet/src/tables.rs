@@ -12,6 +12,14 @@ use crate::columns::{Cell, Kind, Table};
 /// Of the schema; it begins every path.
 pub const VERSION: u32 = 1;
 
+/// The file by which a fleet's folder or bucket is known.
+pub(crate) const MARK: &str = "rtscope-fleet.json";
+
+/// What stands in it.
+pub(crate) fn mark() -> String {
+    format!("{{\"schema\":\"rtscope.fleet\",\"version\":{VERSION}}}\n")
+}
+
 const INTERVAL: &[(&str, Kind)] = &[
     ("begin_time", Kind::Time),
     ("end_time", Kind::Time),
@@ -24,6 +32,7 @@ const INTERVAL: &[(&str, Kind)] = &[
     ("worst_missed", Kind::Integer),
     ("unsaved", Kind::Integer),
     ("cost_ns", Kind::Integer),
+    ("hidden", Kind::Integer),
 ];
 
 const PHASE: &[(&str, Kind)] = &[
@@ -154,6 +163,7 @@ impl Part {
             Cell::Integer(head.worst_missed as i64),
             Cell::Integer(head.unsaved as i64),
             Cell::Integer(head.cost.as_ns()),
+            Cell::Integer(signed(head.hidden)),
         ]);
         for scope in Scope::ALL {
             for phase in Phase::ALL {

@@ -22,12 +22,14 @@ const TOOLS: &[&str] = &[
     "fuzz/",
 ];
 
-/// Who may open a TCP socket: the server, and a test of a tracker of connections.
+/// Who may open a TCP socket: the server, a test of a tracker of connections, and one that plays an
+/// object store.
 const CONNECTIONS: &[&str] = &[
     "crates/server/",
     "crates/relay/",
     "bench/",
     "crates/bpf-host/tests/root_more_trackers.rs",
+    "crates/fleet/src/s3_tests.rs",
 ];
 
 const BANNED: &[Banned] = &[

@@ -115,9 +115,15 @@ pub struct MonitorPush {
     /// The store
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
-    /// The fleet's folder, which has to be there
+    /// The fleet's folder, which has to be there, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "DIR", required_unless_present = "config")]
     pub to: Option<String>,
+    /// The object store's server, as in http://HOST:PORT; without it Amazon's
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// The bucket's region
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
     /// A watch's folder of snapshots: push its log of late activations too
     #[arg(long, value_name = "DIR")]
     pub snapshots: Option<PathBuf>,
@@ -166,6 +172,7 @@ Example: rtscope monitor report --last 24h --top 3";
 const PUSH_EXAMPLES: &str = "\
 Examples:
   rtscope monitor push --to /mnt/fleet
+  rtscope monitor push --to s3://BUCKET/PREFIX --endpoint https://HOST
   rtscope monitor push --config /etc/rtscope/monitor.toml   as its [fleet] says";
 
 const EXPORT_EXAMPLES: &str = "\

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use event::{Duration, Error, ErrorKind, Result};
-use fleet::Push;
+use fleet::{Push, S3Place};
 use serde::Deserialize;
 
 use super::words::positive_duration;
@@ -17,8 +17,15 @@ const EVERY_MIN: Duration = Duration::from_ms(1000);
 #[serde(deny_unknown_fields)]
 pub(super) struct FleetSettings {
     pub to: Option<String>,
+    pub endpoint: Option<String>,
+    pub region: Option<String>,
     pub every: Option<String>,
     pub snapshots: Option<PathBuf>,
+}
+
+/// What all programs for S3 read from the environment.
+fn shared(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
 /// Pushing, decided.
@@ -26,6 +33,8 @@ pub(super) struct FleetSettings {
 pub struct FleetOptions {
     /// The target as it was written.
     pub to: String,
+    /// The target where it is a bucket; else it is a folder.
+    pub bucket: Option<S3Place>,
     /// How often the monitor pushes.
     pub every: Duration,
     /// A watch's folder of snapshots, whose log goes too.
@@ -43,11 +52,16 @@ impl FleetOptions {
                 .found("no 'to' in [fleet], and no --to")
                 .fix("to = \"/mnt/fleet\", or --to /mnt/fleet"));
         };
-        if to.contains("://") {
+        let bucket = S3Place::read(&to).map(|place| S3Place {
+            endpoint: said.endpoint.clone().or_else(|| shared("AWS_ENDPOINT_URL")),
+            region: said.region.clone().or_else(|| shared("AWS_REGION")),
+            ..place
+        });
+        if bucket.is_none() && to.contains("://") {
             let what = "there is no such target for a fleet's tables";
             return Err(Error::new(ErrorKind::Unsupported, what)
                 .found(to)
-                .fix("name a folder: a mount, or one that rclone takes to the object store"));
+                .fix("name a folder, or a bucket as in s3://NAME/PREFIX"));
         }
         let every = said.every.as_ref();
         let every = every
@@ -63,6 +77,7 @@ impl FleetOptions {
         }
         Ok(FleetOptions {
             to,
+            bucket,
             every,
             snapshots: said.snapshots.clone(),
         })

@@ -129,6 +129,8 @@ impl MonitorOptions {
         };
         let mut said = file.fleet.unwrap_or_default();
         said.to = typed.to.clone().or(said.to);
+        said.endpoint = typed.endpoint.clone().or(said.endpoint);
+        said.region = typed.region.clone().or(said.region);
         said.snapshots = typed.snapshots.clone().or(said.snapshots);
         let fleet = FleetOptions::new(&said)?;
         let store = typed.store.as_deref().or(file.store.as_deref());

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration as Time, Instant};
 
 use event::Result;
-use fleet::{Directory, Push, Pushed, push};
+use fleet::{Directory, ObjectStore, Push, Pushed, push};
 
 use crate::exit::{Outcome, print};
 use crate::flags::MonitorPush;
@@ -15,7 +15,7 @@ use crate::options::{FleetOptions, MonitorOptions};
 /// `rtscope monitor push`.
 pub(super) fn push_now(typed: &MonitorPush) -> Result<Outcome> {
     let (fleet, what) = MonitorOptions::push(typed)?;
-    let pushed = push_to(&fleet.to, &what)?;
+    let pushed = push_to(&fleet, &what)?;
     let Pushed {
         files,
         bytes,
@@ -32,8 +32,14 @@ pub(super) fn push_now(typed: &MonitorPush) -> Result<Outcome> {
     })
 }
 
-fn push_to(target: &str, what: &Push) -> Result<Pushed> {
-    push(what, &mut Directory::new(Path::new(target)))
+fn push_to(fleet: &FleetOptions, what: &Push) -> Result<Pushed> {
+    match &fleet.bucket {
+        None => push(what, &mut Directory::new(Path::new(&fleet.to))),
+        Some(place) => {
+            let credentials = ObjectStore::credentials()?;
+            push(what, &mut ObjectStore::new(place, credentials)?)
+        }
+    }
 }
 
 /// Says what the fleet will never have; whether there is such.
@@ -82,8 +88,8 @@ impl Pushing {
             return;
         }
         self.next = Instant::now() + Time::from_nanos(self.fleet.every.as_ns_unsigned());
-        let (to, what) = (self.fleet.to.clone(), self.what.clone());
-        self.running = Some(std::thread::spawn(move || push_to(&to, &what)));
+        let (fleet, what) = (self.fleet.clone(), self.what.clone());
+        self.running = Some(std::thread::spawn(move || push_to(&fleet, &what)));
     }
 
     /// Says what became of the last push; of several that fail alike the first one.

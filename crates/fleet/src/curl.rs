@@ -1,0 +1,114 @@
+//! Requests to an object store, by the program `curl`: its TLS, certificates and proxies are those
+//! that the distribution keeps up to date.
+//!
+//! A signed address is a secret for as long as it holds: it goes to curl by stdin, never by its
+//! arguments, which every user can read.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Output, Stdio};
+
+use event::{Error, ErrorKind, Result};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+/// Of an answer that is read.
+const ANSWER_BYTES_MAX: u64 = 16 << 20;
+/// How long a server may keep silent before a request is given up.
+const SILENT_S: u32 = 30;
+/// What a server says that is busy comes again by itself.
+const RETRIES: u32 = 2;
+
+/// What a server answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Its HTTP status.
+    pub status: u16,
+    /// What came with it; text that is not UTF-8 is replaced.
+    pub body: String,
+}
+
+/// Fetches what is at this address.
+///
+/// # Errors
+/// When no answer comes, or there is no `curl`.
+pub(crate) fn get(address: &str) -> Result<Answer> {
+    run(address, "", None)
+}
+
+/// Puts these bytes there.
+///
+/// # Errors
+/// As [`get`].
+pub(crate) fn put(address: &str, bytes: &[u8]) -> Result<Answer> {
+    let failed = |cause: std::io::Error| Error::io("cannot keep a file for curl", cause);
+    // No `CLOEXEC`: curl reads it. A file has a length, which object stores ask for before the
+    // bytes.
+    let body =
+        memfd_create("rtscope-put", MemfdFlags::empty()).map_err(|error| failed(error.into()))?;
+    let mut body = File::from(body);
+    let write = |body: &mut File| {
+        body.write_all(bytes)?;
+        body.seek(SeekFrom::Start(0))
+    };
+    write(&mut body).map_err(failed)?;
+    let upload = format!("upload-file = \"/proc/self/fd/{}\"\n", body.as_raw_fd());
+    run(address, &upload, Some(&body))
+}
+
+/// `_body` stays open until curl has read it.
+fn run(address: &str, more: &str, _body: Option<&File>) -> Result<Answer> {
+    let config = format!(
+        "url = \"{address}\"\n{more}silent\nshow-error\ngloboff\nproto = \"=http,https\"\n\
+         connect-timeout = {SILENT_S}\nspeed-limit = 1\nspeed-time = {SILENT_S}\n\
+         retry = {RETRIES}\nmax-filesize = {ANSWER_BYTES_MAX}\nwrite-out = \"\\n%{{http_code}}\"\n"
+    );
+    // A service's capabilities are no business of curl's.
+    rustix::thread::clear_ambient_capability_set().ok();
+    let started = Command::new("curl")
+        // Not the user's own settings, which may print what is not the answer.
+        .args(["--disable", "--config", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = started.map_err(|cause| {
+        Error::io("cannot start curl, which talks to the object store", cause)
+            .fix("apt install curl")
+    })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Where curl has ended already its exit code says why.
+        stdin.write_all(config.as_bytes()).ok();
+    }
+    let mut stdout = Vec::new();
+    if let Some(pipe) = child.stdout.take() {
+        pipe.take(ANSWER_BYTES_MAX).read_to_end(&mut stdout).ok();
+    }
+    let output = child.wait_with_output();
+    let output = output.map_err(|cause| Error::io("cannot wait for curl", cause))?;
+    answer(&Output { stdout, ..output })
+}
+
+/// What curl printed: the body, and the status in a line of its own.
+fn answer(output: &Output) -> Result<Answer> {
+    let silent = |found: String| {
+        let fix = "mend the way there; what is in the store waits for it";
+        let error = Error::new(ErrorKind::Io, "the object store gives no answer");
+        Err(error.found(found).fix(fix))
+    };
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return silent(said.trim().to_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let Some((body, status)) = text.rsplit_once('\n') else {
+        return silent("curl printed nothing".to_owned());
+    };
+    match status.parse() {
+        Ok(status) => Ok(Answer {
+            status,
+            body: body.to_owned(),
+        }),
+        Err(_) => silent(format!("a status '{status}'")),
+    }
+}
