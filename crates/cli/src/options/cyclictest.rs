@@ -41,10 +41,8 @@ impl CyclicOptions {
         let main_cpus = main_cpus.and_then(|list| match listed(list, online, allowed) {
             Ok(cpus) => Some(cpus),
             Err(_) => {
-                // It goes on then, wherever it is.
-                warnings.push(format!(
-                    "WARN: --mainaffinity is ignored: no CPUs in `{list}'"
-                ));
+                // It goes on then, wherever it is; cyclictest does so without a word.
+                warnings.push(format!("# --mainaffinity is ignored: no CPUs in `{list}'"));
                 None
             }
         });

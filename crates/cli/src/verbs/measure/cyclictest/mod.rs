@@ -5,8 +5,9 @@ mod resolution;
 mod shown;
 
 use capture::capabilities;
-use event::Result;
+use event::{Duration, Result};
 use host::capabilities::{Capabilities, Preemption, Verb};
+use host::power::WakeLatency;
 use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
 
 use self::beside::Beside;
@@ -42,7 +43,13 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     let machine = &capabilities.machine;
     let (online, allowed) = (&machine.cpus_online, &machine.cpus_allowed);
     let options = match CyclicOptions::cyclictest(&typed, command_line, online, allowed) {
-        Err(error) if error.to_string().starts_with("FATAL") => return fatal(&error.to_string()),
+        Err(error) if error.to_string().starts_with("FATAL") => {
+            if error.to_string().contains("failed to set priority") {
+                // Its threads say so, which it starts behind this.
+                exit::print(&limit_idle(&typed))?;
+            }
+            return fatal(&error.to_string());
+        }
         options => options?,
     };
     let CyclicOutput::Cyclictest(output) = &options.output else {
@@ -70,6 +77,22 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
+/// What is said of idle states where they are limited, which they are no longer when this returns.
+fn limit_idle(typed: &Cyclictest) -> String {
+    let latency_us = typed.latency;
+    let limit = || {
+        WakeLatency::request(Duration::from_us(latency_us))
+            .ok()
+            .flatten()
+    };
+    let limited = (!typed.default_system).then(limit).flatten();
+    limited.map_or(String::new(), |_| dma_latency(latency_us))
+}
+
+fn dma_latency(latency_us: i64) -> String {
+    format!("# /dev/cpu_dma_latency set to {latency_us}us\n")
+}
+
 /// Ends as cyclictest does where it cannot go on.
 fn fatal(what: &str) -> Result<Outcome> {
     eprintln!("{what}");
@@ -91,7 +114,7 @@ fn measure(
     }
     let mut session = Session::start(options, capabilities)?;
     if let Some(latency_us) = output.dma_latency_us.filter(|_| session.limits_idle()) {
-        exit::print(&format!("# /dev/cpu_dma_latency set to {latency_us}us\n"))?;
+        exit::print(&dma_latency(latency_us))?;
     }
     if output.every.is_some() {
         exit::print(&about_threads(options, output))?;
