@@ -124,7 +124,10 @@ export function timed(tab: string, name: string, families: api.Family[]): View {
     const bar = el("div", { cls: "bar" });
     if (families.length > 1) bar.append(choice("what is timed", families.map((one) => [one, NAMES[one].title]), family, (one) => { family = one as api.Family; load(); }));
     bar.append(choice("list", [["worst", "the longest"], ["stats", `by ${NAMES[family].about}`]], list, (one) => { list = one as typeof list; load(); }));
+    // Whoever goes through the rows by keyboard goes on there.
+    const rows = () => [...side.querySelectorAll<HTMLElement>("tbody tr")], at = rows().findIndex((row) => row === document.activeElement);
     side.replaceChildren(bar, el("div", { cls: "bar faint about", text: about }), list === "worst" ? worst() : stats());
+    rows()[at]?.focus();
   }
 
   /** Why there is none. */

@@ -5,9 +5,10 @@
 //! arguments, which every user can read.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use event::{Error, ErrorKind, Result};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -16,8 +17,15 @@ use rustix::fs::{MemfdFlags, memfd_create};
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 /// How long a server may keep silent before a request is given up.
 const SILENT_S: u32 = 30;
-/// What a server says that is busy comes again by itself.
-const RETRIES: u32 = 2;
+/// A server that sends little by little is given up too; its address holds as long.
+const WHOLE_S: u32 = 15 * 60;
+/// How long a server that is busy is left alone before it is asked again, each time.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
+
+/// Whether a server says of itself that it may answer another time.
+fn is_busy(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
+}
 
 /// What a server answered.
 #[derive(Debug)]
@@ -33,7 +41,20 @@ pub(crate) struct Answer {
 /// # Errors
 /// When no answer comes, or there is no `curl`.
 pub(crate) fn get(address: &str) -> Result<Answer> {
-    run(address, "", None)
+    unless_busy(|| run(address, "", None))
+}
+
+/// Asks again while the server is busy. Not by curl's own means: it would print what it was told
+/// before as well.
+fn unless_busy(mut ask: impl FnMut() -> Result<Answer>) -> Result<Answer> {
+    for pause in PAUSES {
+        let answer = ask()?;
+        if !is_busy(answer.status) {
+            return Ok(answer);
+        }
+        std::thread::sleep(pause);
+    }
+    ask()
 }
 
 /// Puts these bytes there.
@@ -47,13 +68,10 @@ pub(crate) fn put(address: &str, bytes: &[u8]) -> Result<Answer> {
     let body =
         memfd_create("rtscope-put", MemfdFlags::empty()).map_err(|error| failed(error.into()))?;
     let mut body = File::from(body);
-    let write = |body: &mut File| {
-        body.write_all(bytes)?;
-        body.seek(SeekFrom::Start(0))
-    };
-    write(&mut body).map_err(failed)?;
+    body.write_all(bytes).map_err(failed)?;
     let upload = format!("upload-file = \"/proc/self/fd/{}\"\n", body.as_raw_fd());
-    run(address, &upload, Some(&body))
+    // Each curl opens it anew, at its begin.
+    unless_busy(|| run(address, &upload, Some(&body)))
 }
 
 /// `_body` stays open until curl has read it.
@@ -61,7 +79,7 @@ fn run(address: &str, more: &str, _body: Option<&File>) -> Result<Answer> {
     let config = format!(
         "url = \"{address}\"\n{more}silent\nshow-error\ngloboff\nproto = \"=http,https\"\n\
          connect-timeout = {SILENT_S}\nspeed-limit = 1\nspeed-time = {SILENT_S}\n\
-         retry = {RETRIES}\nmax-filesize = {ANSWER_BYTES_MAX}\nwrite-out = \"\\n%{{http_code}}\"\n"
+         max-time = {WHOLE_S}\nmax-filesize = {ANSWER_BYTES_MAX}\nwrite-out = \"\\n%{{http_code}}\"\n"
     );
     // A service's capabilities are no business of curl's.
     rustix::thread::clear_ambient_capability_set().ok();

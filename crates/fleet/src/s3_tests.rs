@@ -14,6 +14,8 @@ struct State {
     objects: BTreeMap<String, Vec<u8>>,
     /// Refuses each request from now on with this status and code.
     refuses: Option<(u16, &'static str)>,
+    /// So many requests more it is too busy for.
+    busy: usize,
     /// Hangs up in the middle of a request's body.
     hangs_up: bool,
     /// Queries that came without a signature.
@@ -92,6 +94,10 @@ fn answer(state: &mut State, request: &str, body: Vec<u8>) -> (u16, String) {
     let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     state.unsigned += usize::from(!query.contains("X-Amz-Signature="));
+    if state.busy > 0 {
+        state.busy -= 1;
+        return (503, "<Error><Code>SlowDown</Code></Error>".to_owned());
+    }
     if let Some((status, code)) = state.refuses {
         let text = format!("<Error><Code>{code}</Code><Message>no</Message></Error>");
         return (status, text);
@@ -185,6 +191,19 @@ fn a_bucket_that_lost_its_mark_is_not_written_to() {
     let error = store.meet(true).expect_err("another bucket");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     server.state(|state| assert!(state.objects.is_empty()));
+}
+
+#[test]
+fn a_server_that_is_busy_is_asked_again_and_what_it_said_before_is_no_part_of_the_answer() {
+    let server = Server::start();
+    let mut store = server.store("lab");
+    store.put("v1/a.parquet", b"rows").expect("put");
+    server.state(|state| state.busy = 1);
+    assert_eq!(store.list("v1").expect("listed"), ["a.parquet"]);
+    server.state(|state| state.busy = 1);
+    store.put("v1/b.parquet", b"rows").expect("put");
+    let put = server.state(|state| state.objects.get("lab/v1/b.parquet").cloned());
+    assert_eq!(put.as_deref(), Some(&b"rows"[..]));
 }
 
 #[test]
