@@ -79,7 +79,8 @@ fn run(address: &str, more: &str, _body: Option<&File>) -> Result<Answer> {
     let config = format!(
         "url = \"{address}\"\n{more}silent\nshow-error\ngloboff\nproto = \"=http,https\"\n\
          connect-timeout = {SILENT_S}\nspeed-limit = 1\nspeed-time = {SILENT_S}\n\
-         max-time = {WHOLE_S}\nmax-filesize = {ANSWER_BYTES_MAX}\nwrite-out = \"\\n%{{http_code}}\"\n"
+         max-time = {WHOLE_S}\nmax-filesize = {ANSWER_BYTES_MAX}\n\
+         write-out = \"\\n%{{http_code}}\"\n"
     );
     // A service's capabilities are no business of curl's.
     rustix::thread::clear_ambient_capability_set().ok();
