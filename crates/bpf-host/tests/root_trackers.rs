@@ -229,13 +229,34 @@ fn check_counts(seen: &Seen, series: usize, inside: u64, outside: u64) {
     );
 }
 
-#[test]
-fn all_trackers_measure_the_same_scene_as_it_was() {
-    let _privileged = testkit::privileged();
-    if !testkit::two_cpus("all_trackers_measure_the_same_scene_as_it_was") {
-        return;
+/// How often a scene is played again of which the kernel hid switches.
+const REPLAYS_MAX: usize = 4;
+
+/// A scene, and what was seen of it.
+struct Watched {
+    scene: Scene,
+    seen: Vec<Seen>,
+    /// Interrupts of local timers and softirqs of timers, while all trackers were there.
+    inside: (u64, u64),
+    /// The same from before the first to behind the last.
+    outside: (u64, u64),
+}
+
+impl Watched {
+    /// While one of its own threads has a CPU, the kernel under which this was written calls no
+    /// program at switches there (docs/monitor.md, hidden samples): a sleep that nobody was told of.
+    fn hides_switches(&self) -> bool {
+        let off_cpu = self.seen.iter().find(|seen| seen.tracker.name == "offcpu");
+        let slept = off_cpu.map(|seen| seen.of("blocked", "scene-sleeper").len());
+        slept.is_some_and(|slept| slept < self.scene.sleeps.len())
     }
-    let before = (interrupts("LOC:"), softirqs("TIMER:"));
+}
+
+/// All trackers look at one scene.
+fn watch_scene() -> Watched {
+    let counts = || (interrupts("LOC:"), softirqs("TIMER:"));
+    let between = |first: (u64, u64), last: (u64, u64)| (last.0 - first.0, last.1 - first.1);
+    let before = counts();
     let started = asked().into_iter().map(|(name, only, targets)| {
         let tracker = Tracker::find(name).expect("a tracker");
         let mut config = config(only, targets);
@@ -246,17 +267,39 @@ fn all_trackers_measure_the_same_scene_as_it_was() {
         TrackerWatch::start(tracker, &config).expect(name)
     });
     let watches: Vec<TrackerWatch> = started.collect();
-    let first = (interrupts("LOC:"), softirqs("TIMER:"));
+    let first = counts();
     let (scene, watches, hits) = tracker_scene::play(watches);
-    let last = (interrupts("LOC:"), softirqs("TIMER:"));
-    let seen: Vec<Seen> = watches
-        .iter()
-        .zip(hits)
-        .map(|(watch, hits)| read(watch, hits))
-        .collect();
+    let last = counts();
+    let seen = watches.iter().zip(hits);
+    let seen = seen.map(|(watch, hits)| read(watch, hits)).collect();
     drop(watches);
-    let after = (interrupts("LOC:"), softirqs("TIMER:"));
+    Watched {
+        scene,
+        seen,
+        inside: between(first, last),
+        outside: between(before, counts()),
+    }
+}
 
+#[test]
+fn all_trackers_measure_the_same_scene_as_it_was() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("all_trackers_measure_the_same_scene_as_it_was") {
+        return;
+    }
+    let mut watched = watch_scene();
+    for _ in 0..REPLAYS_MAX {
+        if !watched.hides_switches() {
+            break;
+        }
+        watched = watch_scene();
+    }
+    let Watched {
+        scene,
+        seen,
+        inside,
+        outside,
+    } = watched;
     for seen in &seen {
         let (name, losses) = (seen.tracker.name, &seen.losses);
         // Whom the kernel had no storage for at birth, it had it for at the renaming.
@@ -276,8 +319,8 @@ fn all_trackers_measure_the_same_scene_as_it_was() {
             "io" => check_io(seen, &scene),
             "workqueue" => check_work(seen, &scene),
             "timer" => check_timers(seen, &scene),
-            "irq" => check_counts(seen, 0, last.0 - first.0, after.0 - before.0),
-            "softirq" => check_counts(seen, 1, last.1 - first.1, after.1 - before.1),
+            "irq" => check_counts(seen, 0, inside.0, outside.0),
+            "softirq" => check_counts(seen, 1, inside.1, outside.1),
             other => panic!("nobody checks {other}"),
         }
     }
