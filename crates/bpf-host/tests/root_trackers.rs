@@ -244,7 +244,7 @@ struct Watched {
 
 impl Watched {
     /// While one of its own threads has a CPU, the kernel under which this was written calls no
-    /// program at switches there (docs/monitor.md, hidden samples): a sleep that nobody was told of.
+    /// program at switches there (docs/monitor.md, hidden samples): nobody was told of a sleep.
     fn hides_switches(&self) -> bool {
         let off_cpu = self.seen.iter().find(|seen| seen.tracker.name == "offcpu");
         let slept = off_cpu.map(|seen| seen.of("blocked", "scene-sleeper").len());
