@@ -114,12 +114,12 @@ fn a_full_disk_leaves_no_rings_of_a_program_that_ended() {
     check("full-ended", true);
 }
 
-/// The same of the kernel's events, while a load makes many until its file is gone.
+/// The same of these events of the kernel, while a load makes many until its file is gone.
 const KERNEL: &str = r#"
 mount -t tmpfs -o size=3m none "$1" || { echo no disk; exit; }
-trace=$1/trace rtscope=$2 going=$3
+trace=$1/trace rtscope=$2 going=$3 events=$4
 echo > "$going"
-timeout 120 "$rtscope" record --events sched,syscall -o "$trace" \
+timeout 120 "$rtscope" record --events "$events" -o "$trace" \
     -- sh -c 'while [ -e "$0" ]; do /bin/true; done' "$going"
 echo "code $?"
 rm "$going"
@@ -128,8 +128,7 @@ rm "$going"
 ls -A "$1"
 "#;
 
-#[test]
-fn a_full_disk_ends_a_recording_of_the_kernel_and_what_came_before_is_a_trace() {
+fn check_kernel(events: &str, kept: &str) {
     let _held = testkit::privileged();
     let instances = || {
         let entries = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter();
@@ -143,12 +142,12 @@ fn a_full_disk_ends_a_recording_of_the_kernel_and_what_came_before_is_a_trace() 
     let mut shell = Command::new("unshare");
     shell.args(["-m", "--propagation", "private", "sh", "-c", KERNEL, "sh"]);
     shell.arg(&disk).arg(env!("CARGO_BIN_EXE_rtscope"));
-    let output = shell.arg(scene.beside("going")).output();
+    let output = shell.arg(scene.beside("going")).arg(events).output();
     let output = output.expect("unshare starts");
     let text = String::from_utf8_lossy(&output.stdout);
     let said = String::from_utf8_lossy(&output.stderr);
     if text.contains("no disk") {
-        return testkit::skip("full-kernel", "no tmpfs can be mounted here");
+        return testkit::skip(&format!("full-{events}"), "no tmpfs can be mounted here");
     }
     assert!(text.contains("code 1"), "{text}{said}");
     assert!(said.contains("ended when its disk was full"), "{said}");
@@ -156,10 +155,20 @@ fn a_full_disk_ends_a_recording_of_the_kernel_and_what_came_before_is_a_trace() 
     assert!(said.contains("free some space"), "{said}");
     // Events are missing behind the end of the streams, and readers say so.
     assert!(text.contains("lost     an unknown number"), "{text}{said}");
-    // Of whichever channel the disk became full first.
-    let is_kept = text.contains("sched_switch") || text.contains("syscall_entry_");
-    assert!(is_kept, "{text}");
+    assert!(text.contains(kept), "{kept}: {text}");
     assert!(text.contains("lttng_statedump_process_state: "), "{text}");
     assert!(text.ends_with("\ntrace\n"), "nothing else is there: {text}");
     assert_eq!(instances(), before, "nothing is left");
+}
+
+// Each channel by itself: of both, one may fill the disk before the other has written a packet.
+
+#[test]
+fn a_full_disk_ends_a_recording_of_the_scheduler_and_what_came_before_is_a_trace() {
+    check_kernel("sched", "sched_switch");
+}
+
+#[test]
+fn a_full_disk_ends_a_recording_of_system_calls_and_what_came_before_is_a_trace() {
+    check_kernel("syscall", "syscall_entry_");
 }
