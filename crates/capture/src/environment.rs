@@ -1,11 +1,13 @@
 //! The `env` block of our traces: what LTTng says of a kernel trace, and who wrote this one.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 
 use ctf::writer::EnvValue;
 use event::Cpu;
+use ftrace::EventName;
 use host::capabilities::Capabilities;
-use trace::RECORDED_CPUS;
+use trace::{FILTERED_EVENTS, RECORDED_CPUS};
 
 /// LTTng's version whose names and values we write.
 pub(crate) const TRACER_VERSION: [(&str, i64); 3] = [
@@ -72,6 +74,17 @@ pub(crate) fn environment(
 /// Says which CPUs have a stream of the kernel's events: a copy that lacks one is seen to.
 pub(crate) fn recorded(cpus: &[Cpu]) -> (String, EnvValue) {
     (RECORDED_CPUS.to_owned(), EnvValue::Text(Cpu::list(cpus)))
+}
+
+/// Names the events of which filters left some out, as the trace names them; nothing without a
+/// filter. A reader then knows that the kernel did not hide them.
+pub(crate) fn filtered(filters: &[(EventName, String)]) -> Option<(String, EnvValue)> {
+    let names: BTreeSet<String> = filters
+        .iter()
+        .map(|(event, _)| ftrace::lttng::name(event))
+        .collect();
+    let list = Vec::from_iter(names).join(",");
+    (!list.is_empty()).then(|| (FILTERED_EVENTS.to_owned(), EnvValue::Text(list)))
 }
 
 /// Whether the scheduler's knobs in debugfs may be turned: opened for writing, and not written. A

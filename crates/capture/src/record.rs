@@ -267,6 +267,7 @@ fn record_kernel(
 ) -> Result<Recorded> {
     let (mut recorder, mut calls, refused) = start_recorders(config)?;
     environment.push(environment::recorded(&recorder.cpus()));
+    environment.extend(environment::filtered(&config.filters));
     config.recording.store(true, Ordering::Release);
     let started = StdInstant::now();
     let dump = StateDump::collect_all(config.memory_maps);

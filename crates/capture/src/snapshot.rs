@@ -7,7 +7,7 @@ use bpf_host::Gone;
 use ctf::writer::{EnvValue, StagedDir};
 use event::evidence::{Evidence, Hit};
 use event::{Cpu, Duration, Instant, Result, TimeRange};
-use ftrace::{Formats, Page};
+use ftrace::{EventName, Formats, Page};
 
 use crate::functions::{self, SharedFunctions};
 use crate::heartbeat::Heartbeat;
@@ -86,6 +86,12 @@ impl SnapshotFacts {
         let value = EnvValue::Integer(floor.as_ns());
         self.environment
             .push(("rtscope_late_timer_floor_ns".to_owned(), value));
+        self
+    }
+
+    /// Names the events of which filters left some out.
+    pub(crate) fn with_filters(mut self, filters: &[(EventName, String)]) -> Self {
+        self.environment.extend(environment::filtered(filters));
         self
     }
 

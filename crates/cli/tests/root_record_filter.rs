@@ -1,10 +1,13 @@
 //! Filters of a recording mean in the kernel what they mean everywhere. Needs root.
 
 mod recorded;
+mod session;
 
+use std::path::Path;
 use std::process::Command;
 
 use recorded::{compile, run};
+use session::Night;
 
 const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
 
@@ -62,6 +65,56 @@ fn the_kernel_records_what_the_filter_means_by_names_numbers_and_patterns() {
         cat(&format!("$name == \"sched_switch\" && {switches}")),
         all
     );
+    // Who is inferred from it was left out by the filter, and not hidden by the kernel.
+    let mut diagnose = Command::new(RTSCOPE);
+    diagnose
+        .arg("diagnose")
+        .arg(&trace)
+        .args(["--task", "words*"]);
+    let output = diagnose.output().expect("rtscope starts");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("this kernel did not record"), "{said}");
+    check_says_filtered(&trace, "sched_switch,syscall_entry_getpgid");
+}
+
+fn check_says_filtered(trace: &Path, expect: &str) {
+    let mut info = Command::new(RTSCOPE);
+    let info = run(info.arg("info").arg(trace));
+    let said = info
+        .lines()
+        .find(|line| line.contains("rtscope_filtered_events"));
+    let events = said.and_then(|line| line.split_whitespace().last());
+    assert_eq!(events, Some(expect), "{info}");
+}
+
+#[test]
+fn archives_and_snapshots_of_a_session_say_that_it_had_a_filter() {
+    let _alone = testkit::privileged();
+    let filter = [
+        "--events",
+        "sched_switch,sched_waking",
+        "--filter",
+        "sched_switch: next_prio < 0",
+    ];
+    let check = |more: &[&str]| {
+        let night = Night::new();
+        night.says("start", &[&filter, more].concat());
+        if !more.is_empty() {
+            night.says("snapshot", &[]);
+        }
+        night.says("stop", &[]);
+        let archives = std::fs::read_dir(night.output()).expect("archives");
+        let archives: Vec<_> = archives
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        let traces: Vec<_> = archives.iter().filter(|path| path.is_dir()).collect();
+        assert!(!traces.is_empty(), "{archives:?}");
+        for trace in traces {
+            check_says_filtered(trace, "sched_switch");
+        }
+    };
+    check(&[]);
+    check(&["--flight"]);
 }
 
 #[test]

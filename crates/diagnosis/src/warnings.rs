@@ -3,7 +3,7 @@
 use event::{Duration, TimeRange};
 use kernel_state::bind::Families;
 use kernel_state::places;
-use trace::TraceInfo;
+use trace::{FILTERED_EVENTS, TraceInfo};
 
 use crate::diagnose::is_virtual;
 use crate::finding::{Basis, Grade, LateActivation, SleepsInside, Warning};
@@ -26,13 +26,19 @@ pub(crate) fn warnings(
         );
     }
     if basis.inferred > 0 {
-        warn(
-            format!(
-                "this kernel did not record {} switches; they were inferred",
-                basis.inferred
-            ),
-            "an inferred run begins at its wake-up, a few microseconds early",
-        );
+        let (who, remedy) = if is_filtered(info, "sched_switch") {
+            (
+                "the recording's filter left out",
+                "record sched_switch without --filter",
+            )
+        } else {
+            (
+                "this kernel did not record",
+                "an inferred run begins at its wake-up, a few microseconds early",
+            )
+        };
+        let switches = counted(basis.inferred, "switch; it was", "switches; they were");
+        warn(format!("{who} {switches} inferred"), remedy);
     }
     // Where nothing is late, the answer itself says so.
     if !activations.is_empty() {
@@ -63,6 +69,12 @@ pub(crate) fn warnings(
         ));
     }
     warnings
+}
+
+/// Whether a filter of the recording left some of these events out.
+fn is_filtered(info: &TraceInfo, event: &str) -> bool {
+    let said = info.environment.get(FILTERED_EVENTS);
+    said.is_some_and(|list| list.split(',').any(|name| name == event))
 }
 
 /// What happened and is not in the trace, or cannot be read.

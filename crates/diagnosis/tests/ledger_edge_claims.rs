@@ -108,6 +108,31 @@ fn a_wait_across_the_begin_of_another_cpus_events_proves_no_decision_of_the_sche
 }
 
 #[test]
+fn switches_that_a_filter_left_out_are_not_laid_at_the_kernels_door() {
+    let check = |filtered: Option<&str>, expect: &str| {
+        let mut trace = idle_machine();
+        if let Some(events) = filtered {
+            trace = trace.environment("rtscope_filtered_events", events);
+        }
+        let hog_runs = trace.at(900).cpu(1).waking(HOG, 0).cpu(0);
+        let trace = timer_wakes_victim(hog_runs, 1000)
+            .at(3000)
+            .block(HOG, VICTIM)
+            .at(3010)
+            .block(VICTIM, Task::IDLE);
+        let diagnosis = ask(trace);
+        let said: Vec<_> = diagnosis.warnings.iter().map(|w| &w.what).collect();
+        let is_said = said.iter().any(|what| what.as_str() == expect);
+        assert!(is_said, "{filtered:?}: {said:?}");
+    };
+    let by_kernel = "this kernel did not record 1 switch; it was inferred";
+    let by_filter = "the recording's filter left out 1 switch; it was inferred";
+    check(None, by_kernel);
+    check(Some("sched_waking"), by_kernel);
+    check(Some("sched_switch,sched_waking"), by_filter);
+}
+
+#[test]
 fn a_switch_out_of_idle_that_was_not_recorded_is_inferred_from_the_wake_up() {
     // The hog is woken from CPU 1 on an idle CPU 0, and only its end is recorded there.
     let hog_runs = idle_machine().at(900).cpu(1).waking(HOG, 0).cpu(0);

@@ -14,6 +14,8 @@ const EVERY_CPU: &str = "lttng-modules";
 const OURS: &str = "rtscope_version";
 /// The CPUs that rtscope recorded, as a list: each has a stream of the kernel's events.
 pub const RECORDED_CPUS: &str = "rtscope_cpus";
+/// The events of which `record --filter` let the kernel write some only, as a list: `a,b`.
+pub const FILTERED_EVENTS: &str = "rtscope_filtered_events";
 /// How the files of the kernel's events begin there.
 const EVENTS: &str = "channel";
 /// More CPUs than a kernel can be built for.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ctf::writer::{EnvValue, Outlet, StagedDir, StreamWriter};
 use event::{Cpu, EventClass, Instant, Result, TimeRange};
+use ftrace::EventName;
 use host::capabilities::Capabilities;
 use relay::{Delivery, End, Route};
 use trace::{Item, Trace};
@@ -29,6 +30,7 @@ pub(super) struct OfKernel<'a> {
     /// The classes of system calls that are recorded with their contents.
     pub calls: Vec<EventClass>,
     pub cpus: Vec<Cpu>,
+    pub filters: &'a [(EventName, String)],
     pub functions: Functions,
     pub memory_maps: bool,
     pub buffer_bytes_per_cpu: usize,
@@ -198,6 +200,7 @@ impl Archive {
         let mut environment: Vec<(String, EnvValue)> =
             environment::environment(&self.name(), of.command_line, of.capabilities);
         environment.push(environment::recorded(&of.cpus));
+        environment.extend(environment::filtered(of.filters));
         let classes = (Arc::clone(&of.classes), &of.calls[..]);
         let offset = self.wall_offset_ns;
         let mut trace = KernelTrace::create(self.root(), classes, environment, offset, false)?;

@@ -157,6 +157,7 @@ impl<'a> Kernel<'a> {
                 .map(|calls| calls.classes().to_vec())
                 .unwrap_or_default(),
             cpus: recorder.cpus(),
+            filters: &config.record.filters,
             functions: Functions::read(&config.output),
             memory_maps: config.record.memory_maps,
             buffer_bytes_per_cpu: config.record.buffer_bytes_per_cpu,
