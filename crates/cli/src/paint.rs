@@ -2,7 +2,18 @@
 
 use std::io::IsTerminal;
 
-use crate::flags::Color;
+use clap::ValueEnum;
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// When stdout is a terminal that can, and NO_COLOR is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// Whether a stream is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

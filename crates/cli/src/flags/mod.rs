@@ -69,10 +69,10 @@ pub use trackers::TrackerFlags;
 pub use tune::Tune;
 pub use view::View;
 pub use watch::{Until, Watch};
-pub use words::{Color, Generated};
+pub use words::Generated;
 
 use crate::exit::{self, Outcome, stdout_error};
-use crate::paint::Paint;
+use crate::paint::{Color, Paint};
 
 /// How the help is laid out.
 const HELP: &str =

@@ -12,7 +12,7 @@ use crate::flags::Convert;
 use crate::options::ConvertOptions;
 use crate::signals;
 use crate::verbs::progress::Progress;
-use crate::verbs::{cat, opened, window};
+use crate::verbs::{filtered, opened, window};
 
 /// Events between two looks at the clock and at the signals.
 const LOOK_EVENTS: u64 = 1 << 14;
@@ -28,7 +28,9 @@ pub fn run(typed: &Convert) -> Result<Outcome> {
     window::known_cpus(&options.window, &trace)?;
     window::warn_outside(range, &trace);
     let filter = options.filter.as_ref();
-    let filter = filter.map(|expr| cat::compile(expr, &trace)).transpose()?;
+    let filter = filter
+        .map(|expr| filtered::compile(expr, &trace))
+        .transpose()?;
     let asked = signals::take_over()?;
     trace.stop_when(&asked);
     let mut conversion = Conversion {
@@ -62,7 +64,7 @@ struct Conversion<'a> {
 
 impl Conversion<'_> {
     fn walk(&mut self, trace: &Trace, range: TimeRange) -> Result<()> {
-        let mut cursor = cat::cursor(trace, range, self.filter.as_ref());
+        let mut cursor = filtered::cursor(trace, range, self.filter.as_ref());
         while let Some(item) = cursor.next()? {
             match item {
                 Item::Event(event) => self.event(&event)?,

@@ -1,7 +1,6 @@
 //! One module for each verb: options in, output and outcome out.
 
 mod again;
-mod ahead;
 mod board;
 pub mod cat;
 pub mod check;
@@ -10,13 +9,12 @@ pub mod diagnose;
 pub mod diff;
 pub mod doctor;
 mod external;
-mod follow;
+mod filtered;
 pub mod info;
 pub mod measure;
 pub mod monitor;
 mod opened;
 mod page;
-mod passing;
 mod progress;
 pub mod receive;
 pub mod record;

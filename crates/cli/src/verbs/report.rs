@@ -22,7 +22,7 @@ use views::reports::{
 use crate::exit::{Outcome, print, stdout_error, write_error, write_file};
 use crate::flags;
 use crate::options::{Output, ReportRequest, ReportVerb};
-use crate::verbs::{cat, external, opened, store, window};
+use crate::verbs::{external, filtered, opened, store, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Report) -> Result<Outcome> {
@@ -74,7 +74,7 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
     let matches_nothing = match &asked.events {
         // Said here what looks like a mistake in it; the pass binds it again.
         Some(filter) => {
-            let filter = cat::compile(filter, &trace)?;
+            let filter = filtered::compile(filter, &trace)?;
             let mut classes = trace.classes().iter();
             !classes.any(|class| filter.program().wants(class.id) != expr::Wants::Never)
         }

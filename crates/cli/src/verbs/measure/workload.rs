@@ -12,7 +12,7 @@ use host::clock::Clock;
 use measure::journal::{Excursion, Record};
 use report::{Late, Workload};
 
-use super::eval::Intervals;
+use super::eval::intervals::Intervals;
 use super::loads::Loads;
 use super::tally::Tally;
 use super::worst::WorstHits;

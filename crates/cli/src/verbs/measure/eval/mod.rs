@@ -3,7 +3,7 @@
 mod compare;
 mod earlier;
 mod folder;
-mod intervals;
+pub(super) mod intervals;
 mod served;
 mod threads;
 
@@ -22,7 +22,7 @@ use report::{Evaluation, Late, Parts, eval_json, eval_text, gaps_json};
 use serde_json::{Value, json};
 
 use self::folder::{BUILD, FOLDER, HTML};
-pub(super) use self::intervals::Intervals;
+use self::intervals::Intervals;
 use self::threads::{Beside, Plain};
 use super::gaps::Search;
 use super::loads::Loads;

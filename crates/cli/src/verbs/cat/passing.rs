@@ -11,8 +11,8 @@ use capture::{LiveTrace, RecordConfig, RecordSummary};
 use event::{Error, Result};
 use report::EventTextOptions;
 
-use super::cat::Print;
 use super::follow::follow_until;
+use super::print::Print;
 use crate::options::Passing;
 use crate::signals;
 

@@ -8,7 +8,7 @@ use event::{Cpu, Error, ErrorKind, Result, TimeRange};
 use report::{EventBodies, EventLines, EventTextOptions};
 use trace::{Cursor, Damage, Item, Lost, Place, Trace};
 
-use crate::verbs::cat::LINE_BYTES;
+use super::out::LINE_BYTES;
 
 /// A thread hands over about so much text at once: so little that it is still in the cache when it
 /// is read.

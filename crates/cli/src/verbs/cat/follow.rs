@@ -9,8 +9,9 @@ use event::{Error, ErrorKind, Instant, Result, TimeRange};
 use report::{EventText, EventTextOptions, EventTimes};
 use trace::{OpenOptions, Trace};
 
-use super::cat::{Print, compile, cursor};
+use super::print::Print;
 use crate::signals;
+use crate::verbs::filtered::{compile, cursor};
 
 /// How often the recording is looked at.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
