@@ -25,6 +25,7 @@ mod functions;
 mod header;
 mod instance;
 mod leftovers;
+mod limits;
 pub mod lttng;
 mod page;
 mod perfetto;

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use event::{ClassId, Cpu, EventClass, Result};
 
 use crate::dat::DatSymbols;
+use crate::limits::CPUS_MAX;
 use crate::lttng::{self, Reading};
 use crate::stream::PageStream;
 use crate::{Formats, PageLayout};
@@ -42,9 +43,6 @@ pub(crate) fn left_out(cpus: &[Cpu]) -> Vec<Cpu> {
     let missing = (0..last).filter(|cpu| !cpus.contains(cpu));
     missing.map(Cpu).collect()
 }
-
-/// More CPUs than a kernel can be built for.
-const CPUS_MAX: u32 = 8192;
 
 /// Names of tasks, and texts that records point to.
 #[derive(Debug, Default)]

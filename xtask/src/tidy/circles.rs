@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::imports::{self, File, Graph};
 
 /// There were 49 when they were first counted. Lower it with each that is opened.
-const CIRCLES_MAX: usize = 14;
+const CIRCLES_MAX: usize = 13;
 
 /// Complains of more circles than there were.
 pub fn problems(sources: &[(String, String)]) -> Vec<String> {

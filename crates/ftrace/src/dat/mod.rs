@@ -1,13 +1,15 @@
 //! trace-cmd's `trace.dat`, versions 6 and 7.
 //!
-//! The way of the data: `head` (the tables of version 6 in their order) or `sections` (those of
-//! version 7 by `options`) over `input`, decompressed by `pack`; then a [`Recording`].
+//! The way of the data: `head` picks `in_order` (version 6) or `sections` (version 7, by
+//! `options`), which read `tables` over `input`, decompressed by `pack`; then a [`Recording`].
 
 mod head;
+mod in_order;
 mod input;
 mod options;
 pub(crate) mod pack;
 mod sections;
+mod tables;
 
 use std::fs::File;
 use std::path::Path;
@@ -18,11 +20,11 @@ use event::{Cpu, Error, Result};
 use crate::recording::{Facts, Parts, Recording, Tables};
 use crate::stream::{PageStream, Place, TimeScale};
 use crate::{EventFormat, Formats, PageLayout};
-use head::{Head, Kallsyms};
 use input::Input;
 use options::Buffer;
 pub(crate) use options::{Tsc, chosen_clock};
 use pack::Packing;
+use tables::{Head, Kallsyms};
 
 /// What such recordings are called.
 pub(crate) const FORMAT: &str = "trace.dat";
@@ -87,7 +89,7 @@ impl DatSymbols {
             Kallsyms::Section { at } => sections::kallsyms(&mut input, at, self.packing),
             Kallsyms::Bytes { at, size } => {
                 input.seek(at);
-                Ok(head::text(input.take(size, "kallsyms")?))
+                Ok(tables::text(input.take(size, "kallsyms")?))
             }
         }
     }

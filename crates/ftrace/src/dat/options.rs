@@ -2,8 +2,8 @@
 
 use event::Result;
 
-use super::head::CPUS_MAX;
 use super::input::Input;
+use crate::limits::CPUS_MAX;
 
 /// From ticks of the time stamp counter to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use event::Result;
 
-use super::head::{self, Head, Kallsyms};
 use super::input::Input;
 use super::options;
 use super::pack::Packing;
+use super::tables::{self, Head, Kallsyms};
 
 /// The section's bytes are compressed.
 const COMPRESSED: u16 = 1;
@@ -34,7 +34,7 @@ pub(super) fn read(input: &mut Input<'_>, head: &mut Head) -> Result<()> {
     }
     head.buffers = std::mem::take(&mut head.options.buffers);
     if head.buffers.is_empty() && !head.options.notes.is_empty() {
-        return Err(head::latency_text());
+        return Err(tables::latency_text());
     }
     for (id, at) in std::mem::take(&mut head.options.tables) {
         table(input, head, id, at, packing)?;
@@ -50,11 +50,11 @@ fn table(input: &mut Input<'_>, head: &mut Head, id: u16, at: u64, packing: Pack
     let bytes = section(input, at, id, packing)?;
     let mut input = input.inside(&bytes);
     match id {
-        options::HEADER_INFO => head.header_page = head::header_info(&mut input)?,
-        options::FTRACE_EVENTS => head::ftrace_formats(&mut input, head)?,
-        options::EVENT_FORMATS => head::event_formats(&mut input, head)?,
+        options::HEADER_INFO => head.header_page = tables::header_info(&mut input)?,
+        options::FTRACE_EVENTS => tables::ftrace_formats(&mut input, head)?,
+        options::EVENT_FORMATS => tables::event_formats(&mut input, head)?,
         options::PRINTK => head.printk_formats = sized_text(&mut input)?,
-        options::CMDLINES => head.saved_cmdlines = head::saved_cmdlines(&mut input)?,
+        options::CMDLINES => head.saved_cmdlines = tables::saved_cmdlines(&mut input)?,
         _ => {}
     }
     Ok(())
@@ -63,7 +63,7 @@ fn table(input: &mut Input<'_>, head: &mut Head, id: u16, at: u64, packing: Pack
 /// Four bytes of size, then a text.
 fn sized_text(input: &mut Input<'_>) -> Result<String> {
     let size = input.u32("size of a table")?;
-    Ok(head::text(input.take(u64::from(size), "table")?))
+    Ok(tables::text(input.take(u64::from(size), "table")?))
 }
 
 /// The symbols of the section at `at`.

@@ -11,6 +11,7 @@ use event::{ClassId, Cpu, Error, ErrorKind, EventClass, Result};
 use super::bundle::{self, Key};
 use super::schema::{self, Shape};
 use super::wire::{Fields, VARINT_BYTES_MAX, Wire, varint};
+use crate::limits::CPUS_MAX;
 use crate::recording::Facts;
 
 /// `Trace.packet` with its length: how every packet begins.
@@ -23,8 +24,6 @@ const UNPACKED_BYTES_MAX: u64 = 64 << 20;
 const BUNDLES_MAX: usize = 1 << 22;
 /// Classes of one trace; events of further ones are left out.
 const CLASSES_MAX: usize = 4096;
-/// More CPUs than a kernel can be built for.
-const CPUS_MAX: u32 = 8192;
 /// Fields of a packet have numbers up to here, as of today.
 const FIELD_MAX: u32 = 2048;
 

@@ -5,6 +5,8 @@
 //! `comm  tid [cpu] seconds.fraction: period system:event: fields`, with `pid/tid` when it is asked
 //! to, and the period when it has one.
 
+use crate::limits::CPUS_MAX;
+
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
@@ -31,9 +33,6 @@ pub(super) enum Rest<'a> {
     /// `callee <-caller`
     Function(&'a str),
 }
-
-/// More CPUs than the kernel can be built for.
-const CPUS_MAX: u32 = 8192;
 
 /// Takes a line apart; none when it is no event.
 pub(super) fn parse(line: &str) -> Option<Line<'_>> {
