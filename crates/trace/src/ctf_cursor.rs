@@ -87,9 +87,9 @@ impl<'a> CtfCursor<'a> {
         let wanted: Vec<Option<Arc<[bool]>>> = ctf.parts.iter().map(wanted_of).collect();
         for (number, place) in ctf.streams_in_order() {
             let part = &ctf.parts[number];
-            let range = part.inside(range);
-            let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
-            let end_ns = range.end.as_ns().saturating_sub(part.shift_ns);
+            let range = part.time.inside(range);
+            let begin_ns = part.time.own_ns(range.begin);
+            let end_ns = part.time.own_ns(range.end);
             let narrow = |mut reader: StreamReader<'a>| {
                 if part.is_unfinished {
                     reader = reader.unfinished();
@@ -114,7 +114,7 @@ impl<'a> CtfCursor<'a> {
                 whole: ctf.whole(),
                 missing: Vec::new(),
                 part,
-                shift_ns: part.shift_ns,
+                shift_ns: part.time.shift_ns,
                 range,
                 others,
                 file: file.clone(),
@@ -306,11 +306,11 @@ impl CtfLane<'_> {
     fn unread(&self, hole: &Hole) -> Lost {
         let begin = match hole.begin_ns {
             i64::MIN => self.whole.begin,
-            begin_ns => self.part.shifted(begin_ns),
+            begin_ns => self.part.time.shifted(begin_ns),
         };
         let end = match hole.end_ns {
             i64::MAX => self.whole.end,
-            end_ns => self.part.shifted(end_ns),
+            end_ns => self.part.time.shifted(end_ns),
         };
         Lost {
             cpu: self.cpu,
@@ -333,8 +333,8 @@ impl CtfLane<'_> {
             false => loss.packet_end_ns,
         };
         TimeRange {
-            begin: self.part.shifted(loss.begin_ns),
-            end: self.part.shifted(end),
+            begin: self.part.time.shifted(loss.begin_ns),
+            end: self.part.time.shifted(end),
         }
     }
 

@@ -11,6 +11,7 @@ use ctf::{LOSSES_BETWEEN, LOSSES_KEY};
 use event::evidence::Kind;
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
+use crate::own_time::OwnTime;
 use crate::silence::{Covered, HOST};
 use crate::{
     ClassFacts, ClockFacts, LossCause, Lost, LostFrom, OpenOptions, PartInfo, StreamInfo, TraceInfo,
@@ -43,15 +44,12 @@ pub(crate) struct Part {
     pub path_below_root: String,
     /// Its first class in the list of all.
     pub first_class: u32,
-    /// To add to its times, so that they are on the clock of the first part.
-    pub shift_ns: i64,
+    pub time: OwnTime,
     /// Whether a loss lies between two packets, not somewhere inside of the second.
     pub losses_between: bool,
     pub environment: BTreeMap<String, String>,
     /// To add to what its clock says of the wall clock.
     clock_offset: Duration,
-    /// The time that was asked for, in its own time.
-    pub window: TimeRange,
     /// See [`Place::is_unfinished`].
     pub is_unfinished: bool,
 }
@@ -90,11 +88,10 @@ impl CtfTrace {
                 prefix: place.prefix,
                 path_below_root: place.below_root,
                 first_class: 0,
-                shift_ns: 0,
+                time: OwnTime::new(window),
                 losses_between,
                 environment,
                 clock_offset: place.clock_offset + options.clock_offset,
-                window,
                 is_unfinished: place.is_unfinished,
             });
         }
@@ -105,7 +102,7 @@ impl CtfTrace {
         for part in &mut parts {
             part.first_class = first_class;
             first_class += part.files.schema().classes.len() as u32;
-            part.shift_ns = part.wall_offset_ns().saturating_sub(base_ns);
+            part.time.shift_ns = part.wall_offset_ns().saturating_sub(base_ns);
         }
         Ok(CtfTrace {
             parts,
@@ -256,7 +253,7 @@ impl CtfTrace {
             let files = part.files.streams().iter().zip(part.files.indexes());
             for (file, index) in files {
                 let own = index.cuts(file.size_bytes())?.into_iter();
-                cuts.extend(own.map(|(begin_ns, bytes)| (part.shifted(begin_ns), bytes)));
+                cuts.extend(own.map(|(begin_ns, bytes)| (part.time.shifted(begin_ns), bytes)));
             }
         }
         cuts.sort_unstable();
@@ -362,7 +359,7 @@ impl Part {
         Some(Covered {
             host: self.environment.get(HOST).cloned(),
             range: self.range()?,
-            shift_ns: is_monotonic.then_some(self.shift_ns),
+            shift_ns: is_monotonic.then_some(self.time.shift_ns),
             cpus,
         })
     }
@@ -398,22 +395,6 @@ impl Part {
         indexes.filter_map(|index| index.cpu.map(Cpu)).collect()
     }
 
-    /// Its own times on the clock of the first part.
-    pub fn shifted(&self, ns: i64) -> Instant {
-        Instant::from_ns(ns.saturating_add(self.shift_ns))
-    }
-
-    /// What of `range` lies in its window, on the clock of the first part.
-    pub fn inside(&self, range: TimeRange) -> TimeRange {
-        if self.window == TimeRange::ALL {
-            return range;
-        }
-        TimeRange {
-            begin: range.begin.max(self.shifted(self.window.begin.as_ns())),
-            end: range.end.min(self.shifted(self.window.end.as_ns())),
-        }
-    }
-
     /// From the earliest packet to the latest, inside of the window.
     fn range(&self) -> Option<TimeRange> {
         let ranges = || {
@@ -424,12 +405,7 @@ impl Part {
         };
         let begin = ranges().map(|(begin, _)| begin).min()?;
         let end = ranges().map(|(_, end)| end).max()?;
-        let begin = begin.max(self.window.begin.as_ns());
-        let end = end.saturating_add(1).min(self.window.end.as_ns());
-        Some(TimeRange {
-            begin: self.shifted(begin),
-            end: self.shifted(end.max(begin)),
-        })
+        Some(self.time.seen(begin, end))
     }
 
     fn info(&self) -> PartInfo {
@@ -447,8 +423,8 @@ impl Part {
             cpu: index.cpu.map(Cpu),
             packets: index.packets,
             range: index.range_ns().map(|(begin, end)| TimeRange {
-                begin: self.shifted(begin),
-                end: self.shifted(end.saturating_add(1)),
+                begin: self.time.shifted(begin),
+                end: self.time.shifted(end.saturating_add(1)),
             }),
             discarded: index.discarded,
             packet_gaps: index.packet_gaps,

@@ -56,8 +56,8 @@ impl<'a> FtraceCursor<'a> {
     pub fn new(trace: &'a FtraceTrace, range: TimeRange, wanted: &[bool]) -> Self {
         let mut lanes = Vec::new();
         for part in &trace.parts {
-            let range = part.inside(range);
-            let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
+            let range = part.time.inside(range);
+            let begin_ns = part.time.own_ns(range.begin);
             let wanted = wanted.get(part.classes()).unwrap_or_default().to_vec();
             let mut missing = trace.missing(part);
             missing.reverse();
@@ -135,7 +135,10 @@ impl Lane for FtraceLane<'_> {
         let mut passed = 0u32;
         loop {
             let step = self.reader.advance();
-            let time_ns = self.reader.time_ns().saturating_add(self.part.shift_ns);
+            let time_ns = self
+                .reader
+                .time_ns()
+                .saturating_add(self.part.time.shift_ns);
             let time = Instant::from_ns(time_ns);
             if let Err(halt) = step {
                 match self.meet(*halt, time_ns)? {

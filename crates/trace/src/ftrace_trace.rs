@@ -8,6 +8,7 @@ use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRang
 
 use ftrace::Halt;
 
+use crate::own_time::OwnTime;
 use crate::recorded::{Recorded, StreamFacts};
 use crate::silence::{Covered, HOST};
 use crate::{
@@ -29,13 +30,10 @@ pub(crate) struct FtracePart {
     pub prefix: String,
     /// Its first class in the list of all.
     pub first_class: u32,
-    /// To add to its times, so that they are on the clock of the first part.
-    pub shift_ns: i64,
+    pub time: OwnTime,
     environment: BTreeMap<String, String>,
     /// To add to what its clock says of the wall clock.
     clock_offset: Duration,
-    /// The time that was asked for, in its own time.
-    window: TimeRange,
 }
 
 /// The clock that other traces are placed beside.
@@ -67,10 +65,9 @@ impl FtracePart {
             recording,
             prefix,
             first_class: 0,
-            shift_ns: 0,
+            time: OwnTime::new(window),
             environment,
             clock_offset: clock_offset + options.clock_offset,
-            window,
         }
     }
 
@@ -89,28 +86,12 @@ impl FtracePart {
         first..first + self.recording.classes().len()
     }
 
-    /// Its own times on the clock of the first part.
-    pub fn shifted(&self, ns: i64) -> Instant {
-        Instant::from_ns(ns.saturating_add(self.shift_ns))
-    }
-
-    /// What of `range` lies in its window, on the clock of the first part.
-    pub fn inside(&self, range: TimeRange) -> TimeRange {
-        if self.window == TimeRange::ALL {
-            return range;
-        }
-        TimeRange {
-            begin: range.begin.max(self.shifted(self.window.begin.as_ns())),
-            end: range.end.min(self.shifted(self.window.end.as_ns())),
-        }
-    }
-
     /// When it was recorded, and of which CPUs; none when it does not say.
     fn covered(&self) -> Option<Covered> {
         Some(Covered {
             host: self.environment.get(HOST).cloned(),
             range: self.range()?,
-            shift_ns: self.is_monotonic().then_some(self.shift_ns),
+            shift_ns: self.is_monotonic().then_some(self.time.shift_ns),
             cpus: self.recording.cpus(),
         })
     }
@@ -119,12 +100,7 @@ impl FtracePart {
         let ranges = ranges_ns(&self.recording);
         let begin = ranges.iter().map(|(begin, _)| *begin).min()?;
         let end = ranges.iter().map(|(_, end)| *end).max()?;
-        let begin = begin.max(self.window.begin.as_ns());
-        let end = end.saturating_add(1).min(self.window.end.as_ns());
-        Some(TimeRange {
-            begin: self.shifted(begin),
-            end: self.shifted(end.max(begin)),
-        })
+        Some(self.time.seen(begin, end))
     }
 
     fn info(&self) -> PartInfo {
@@ -136,8 +112,8 @@ impl FtracePart {
             cpu: stream.cpu,
             packets: stream.pages,
             range: stream.range_ns.map(|(begin, end)| TimeRange {
-                begin: self.shifted(begin),
-                end: self.shifted(end.saturating_add(1)),
+                begin: self.time.shifted(begin),
+                end: self.time.shifted(end.saturating_add(1)),
             }),
             discarded: 0,
             packet_gaps: 0,
@@ -170,7 +146,7 @@ impl FtraceTrace {
             part.first_class = first_class;
             first_class += part.recording.classes().len() as u32;
             // A recording that knows no wall clock stays where its own clock puts it.
-            part.shift_ns = match part.recording.facts().wall_offset_ns {
+            part.time.shift_ns = match part.recording.facts().wall_offset_ns {
                 0 => part.clock_offset.as_ns(),
                 _ => part.wall_offset_ns().saturating_sub(base_ns),
             };
@@ -178,7 +154,7 @@ impl FtraceTrace {
         if base.is_none()
             && let Some(first) = parts.first_mut()
         {
-            first.shift_ns = 0;
+            first.time.shift_ns = 0;
         }
         FtraceTrace {
             parts,
@@ -303,11 +279,11 @@ impl FtraceTrace {
     pub fn lost(&self, part: &FtracePart, cpu: Cpu, halt: &Halt) -> Option<Lost> {
         let begin = |ns| match ns {
             i64::MIN => self.whole().begin,
-            ns => part.shifted(ns),
+            ns => part.time.shifted(ns),
         };
         let end = |ns| match ns {
             i64::MAX => self.whole().end,
-            ns => part.shifted(ns),
+            ns => part.time.shifted(ns),
         };
         let (cpu, range, count, cause) = match halt {
             Halt::Lost(loss) => (

@@ -43,6 +43,7 @@ mod merge;
 mod missing;
 mod open;
 mod options;
+mod own_time;
 mod recorded;
 mod silence;
 mod slices;
