@@ -11,7 +11,8 @@ export class Chart {
 
   constructor(private readonly draw: Draw, canvas?: HTMLCanvasElement, resized?: () => void) {
     this.canvas = canvas ?? document.createElement("canvas");
-    new ResizeObserver(() => (resized ? resized() : this.redraw())).observe(this.canvas);
+    // Of a tab that is closed nothing is drawn, nor asked for.
+    new ResizeObserver(() => { if (this.width > 0) (resized ?? (() => this.redraw()))(); }).observe(this.canvas);
   }
 
   get width() { return this.canvas.clientWidth; }

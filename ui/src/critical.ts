@@ -14,12 +14,13 @@ import type { View } from "./views";
 
 interface Step { begin: number; end: number; who: string; what: string }
 
-const LEFT = 190, LANE = 20;
+const LANE = 20;
 let steps: Step[] = [], lanes: string[] = [], shown: [number, number] = [0, 1], asked: AbortController | null = null, waiting = 0;
 const chart = new Chart(draw);
 const scroll = el("div", { cls: "chart scroll" }, chart.canvas), side = el("div", { cls: "side" });
 const note = el("div", { cls: "bar faint about" });
-const box = (): Box => ({ left: LEFT, top: 4, width: Math.max(chart.width - LEFT, 10), height: lanes.length * LANE });
+const left = () => Math.min(190, Math.round(chart.width / 3));
+const box = (): Box => ({ left: left(), top: 4, width: Math.max(chart.width - left(), 10), height: lanes.length * LANE });
 
 function build(panel: HTMLElement) {
   panel.append(el("div", { cls: "split" }, el("div", { cls: "column" }, note, scroll), side));
@@ -38,6 +39,7 @@ async function load() {
   if (task === null) {
     [steps, lanes] = [[], []];
     note.textContent = "choose a thread: click its name in the timeline, or one of the latencies";
+    side.replaceChildren();
     layout();
     return;
   }
@@ -55,6 +57,7 @@ async function load() {
     if (stopped(error)) return;
     [steps, lanes] = [[], []];
     note.textContent = problem(error);
+    side.replaceChildren();
   }
   layout();
 }
@@ -87,7 +90,7 @@ function draw(pen: Pen) {
   const area = box(), x = timeScale(area, ...shown);
   lanes.forEach((lane, at) => {
     pen.fillStyle = css("--text");
-    pen.fillText(lane, 8, area.top + at * LANE + LANE / 2, LEFT - 14);
+    pen.fillText(lane, 8, area.top + at * LANE + LANE / 2, area.left - 14);
     pen.fillStyle = css("--line");
     pen.fillRect(0, area.top + (at + 1) * LANE - 0.5, chart.width, 0.5);
   });

@@ -21,6 +21,8 @@ const heads = el("tr"), table = el("table", {}, el("thead", {}, heads), body);
 const columns = el("input", { title: "Names of fields, each of which gets a column: prev_comm, prio" });
 const known = el("datalist");
 
+new ResizeObserver(() => { if (scroller.clientHeight > 0 && rows.length) void load(first); }).observe(scroller);
+
 const fitting = () => Math.max(Math.floor((scroller.clientHeight - ROW) / ROW), 5);
 const scale = () => Math.max((total * ROW) / TALLEST, 1);
 
@@ -65,7 +67,6 @@ function build(panel: HTMLElement) {
     event.stopPropagation();
     void load(first + step);
   };
-  new ResizeObserver(() => void load(first)).observe(scroller);
   void toCursor();
 }
 

@@ -3,14 +3,17 @@
 import * as api from "./api";
 import { isBeside } from "./beside";
 import { point } from "./chart";
-import { GUTTER, SCROLLBAR, chart, nsOf, rowUnder, scrollBarTo, scrollBy, scrollbar, span, under, width } from "./timeline";
-import { back, choose, forward, pin, setCursor, show, state, whole } from "./state";
+import { SCROLLBAR, chart, gutter, nsOf, rowUnder, scrollBarTo, scrollBy, scrollbar, span, under, width } from "./timeline";
+import { back, choose, forward, pin, remember, setCursor, show, state, whole } from "./state";
 import { instant, named, safe, duration, stopped } from "./text";
 import { ROW, type Row, isCpu, taskOf } from "./tracks";
 
 const canvas = chart.canvas;
 const tip = document.getElementById("tip")!;
-let drag: { x: number; begin: number; end: number; zoom: boolean; moved: boolean } | null = null;
+let drag: { x: number; y: number; begin: number; end: number; zoom: boolean; moved: boolean } | null = null;
+/** Where each finger is, and what two of them hold: the instants that lie under them. */
+const fingers = new Map<number, number>();
+let pinched: [number, number] | null = null;
 /** How far below its upper edge the scroll bar is held. */
 let held: number | null = null;
 let asked: AbortController | null = null, waiting = 0;
@@ -23,15 +26,34 @@ function wheel(event: WheelEvent) {
   event.preventDefault();
   const { x } = point(canvas, event);
   const scale = event.deltaMode === 1 ? 20 : 1, [dx, dy] = [event.deltaX * scale, event.deltaY * scale];
-  if (event.shiftKey || x < GUTTER) scrollBy(dy + dx);
+  if (event.shiftKey || x < gutter()) scrollBy(dy + dx);
   else if (Math.abs(dx) > Math.abs(dy)) show(state.begin + (dx / width()) * span(), state.end + (dx / width()) * span(), false);
   else zoom(Math.exp(Math.max(-1, Math.min(1, dy / 300))), nsOf(x));
 }
 
+/** The instants under two fingers stay there. */
+function pinch() {
+  const [left, right] = [...fingers.values()].sort((a, b) => a - b) as [number, number];
+  if (!pinched) {
+    pinched = [nsOf(left), nsOf(right)];
+    remember();
+    return;
+  }
+  const each = (pinched[1] - pinched[0]) / Math.max(right - left, 8), begin = pinched[0] - (left - gutter()) * each;
+  show(begin, begin + each * width(), false);
+}
+
 function move(event: PointerEvent) {
   const mouse = point(canvas, event);
+  if (fingers.has(event.pointerId)) fingers.set(event.pointerId, mouse.x);
+  if (fingers.size === 2) { pinch(); return; }
   if (held !== null) { scrollBarTo(mouse.y - held); return; }
   if (drag && Math.abs(mouse.x - drag.x) > 3) drag.moved = true;
+  // A finger has no wheel.
+  if (drag && event.pointerType === "touch" && (drag.moved || Math.abs(mouse.y - drag.y) > 3)) {
+    scrollBy(drag.y - mouse.y);
+    [drag.y, drag.moved] = [mouse.y, true];
+  }
   if (drag?.moved && drag.zoom) {
     state.drawn = [nsOf(Math.min(drag.x, mouse.x)), nsOf(Math.max(drag.x, mouse.x))];
     chart.redraw();
@@ -39,7 +61,7 @@ function move(event: PointerEvent) {
     const shift = ((drag.x - mouse.x) / width()) * (drag.end - drag.begin);
     show(drag.begin + shift, drag.end + shift, false);
   }
-  canvas.style.cursor = mouse.x < GUTTER ? "pointer" : drag?.zoom || event.shiftKey ? "crosshair" : drag?.moved ? "grabbing" : "default";
+  canvas.style.cursor = mouse.x < gutter() ? "pointer" : drag?.zoom || event.shiftKey ? "crosshair" : drag?.moved ? "grabbing" : "default";
   say(drag?.moved ? null : under(mouse.x, mouse.y), mouse);
   if (!drag) wait(mouse);
 }
@@ -58,7 +80,7 @@ function wait(mouse: { x: number; y: number }) {
   clearTimeout(waiting);
   asked?.abort();
   const row = rowUnder(mouse.y);
-  if (!row?.id || isBeside(row.id) || mouse.x < GUTTER) return;
+  if (!row?.id || isBeside(row.id) || mouse.x < gutter()) return;
   waiting = window.setTimeout(async () => {
     const more = await names(row, nsOf(mouse.x));
     if (more && !tip.hidden) say(`${under(mouse.x, mouse.y)}${more}`, mouse);
@@ -77,9 +99,14 @@ async function names(row: Row, ns: number): Promise<string> {
   }
 }
 
+function lift(event: PointerEvent) {
+  fingers.delete(event.pointerId);
+  [drag, held, pinched] = [null, null, null];
+}
+
 function up(event: PointerEvent) {
   const { x, y } = point(canvas, event), was = drag;
-  [drag, held] = [null, null];
+  lift(event);
   if (was && !was.moved) void click(x, y);
   else if (was?.zoom && state.drawn) show(state.drawn[0], state.drawn[1]);
   state.drawn = null;
@@ -88,7 +115,7 @@ function up(event: PointerEvent) {
 
 async function click(x: number, y: number) {
   const row = rowUnder(y);
-  if (x < GUTTER) {
+  if (x < gutter()) {
     const task = row ? taskOf(row.id) : null;
     if (task !== null) choose(task);
     return;
@@ -111,17 +138,19 @@ export function listen() {
       canvas.setPointerCapture(event.pointerId);
       return;
     }
-    drag = { x, begin: state.begin, end: state.end, zoom: event.shiftKey || x < GUTTER || event.ctrlKey, moved: false };
-    if (x < GUTTER) drag.zoom = false;
+    if (event.pointerType === "touch") fingers.set(event.pointerId, x);
+    drag = { x, y, begin: state.begin, end: state.end, zoom: event.shiftKey || x < gutter() || event.ctrlKey, moved: false };
+    if (x < gutter()) drag.zoom = false;
+    if (fingers.size === 2) { drag = null; pinch(); }
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", move);
   canvas.addEventListener("pointerup", up);
-  canvas.addEventListener("pointercancel", () => { [drag, held, state.drawn] = [null, null, null]; chart.redraw(); });
+  canvas.addEventListener("pointercancel", (event) => { lift(event); state.drawn = null; chart.redraw(); });
   canvas.addEventListener("pointerleave", () => { tip.hidden = true; clearTimeout(waiting); });
   canvas.addEventListener("dblclick", (event) => {
     const { x, y } = point(canvas, event), row = rowUnder(y);
-    if (x >= GUTTER) zoom(0.25, nsOf(x));
+    if (x >= gutter()) zoom(0.25, nsOf(x));
     else if (row?.id && row.id[0] !== "n") pin(row.id);
   });
 }

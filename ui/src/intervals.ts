@@ -22,8 +22,10 @@ let asked: AbortController | null = null, waiting = 0, y: (ns: number) => number
 const chart = new Chart(draw), note = el("span", { cls: "faint" });
 const holder = el("div", { cls: "chart" }, chart.canvas), side = el("div", { cls: "side" });
 const input = el("input", { title: "The events: their filter. The language is that of Events" });
+/** Beside the plot, where there is room. */
+const hasBars = () => bars.length > 0 && chart.width > 480;
 /** The plot has what the bars leave. */
-const share = () => (bars.length ? 0.68 : 1);
+const share = () => (hasBars() ? 0.68 : 1);
 const plot = (): Box => ({ left: 66, top: 10, width: Math.max(chart.width * share() - 76, 10), height: Math.max(chart.height - 34, 10) });
 const beside = (): Box => ({ left: chart.width * 0.68 + 66, top: 10, width: Math.max(chart.width * 0.32 - 80, 10), height: Math.max(chart.height - 34, 10) });
 
@@ -95,7 +97,7 @@ function draw(pen: Pen) {
     pen.fillStyle = css("--text");
     pen.fillRect(left, y(bin.mean) - 0.5, w, 1);
   }
-  if (bars.length) drawBars(pen, beside());
+  if (hasBars()) drawBars(pen, beside());
 }
 
 /** How often which interval: beside the plot. */

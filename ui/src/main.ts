@@ -60,11 +60,18 @@ function say(text: string) {
   said = window.setTimeout(() => { by("said").hidden = true; }, 4000);
 }
 
+/** Scrolls a row of tabs to one of them, and nothing else; a part of its neighbours is seen. */
+function reveal(row: HTMLElement, one: HTMLElement) {
+  const left = one.offsetLeft - row.offsetLeft, beside = 28;
+  row.scrollLeft = Math.max(Math.min(row.scrollLeft, left - beside), left + one.offsetWidth + beside - row.clientWidth);
+}
+
 function open(tab: string) {
   state.tab = tab in TABS ? tab : "latencies";
   for (const one of by("tabs").querySelectorAll("button")) {
     one.setAttribute("aria-selected", String(one.dataset.tab === state.tab));
     one.tabIndex = one.dataset.tab === state.tab ? 0 : -1;
+    if (one.dataset.tab === state.tab) reveal(by("tabs"), one);
   }
   by("panel").replaceChildren();
   by("panel").setAttribute("aria-label", TABS[state.tab]!.name);

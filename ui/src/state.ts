@@ -42,16 +42,19 @@ export function changed(part: Part) { listeners.forEach((listener) => listener(p
 
 const length = () => Math.max(state.info?.length_ns ?? 1, 1);
 
+/** What is shown now can be had back. */
+export function remember() {
+  before.push([state.begin, state.end]);
+  after.length = 0;
+  if (before.length > 200) before.shift();
+}
+
 /** Shows another range; what was shown can be had back. */
-export function show(begin: number, end: number, remember = true) {
+export function show(begin: number, end: number, isStep = true) {
   const whole = length();
   const span = Math.min(Math.max(end - begin, 100), Math.max(whole * 1.1, 100));
   const first = Math.min(Math.max((begin + end - span) / 2, -whole * 0.05), whole * 1.05 - span);
-  if (remember && (Math.abs(first - state.begin) > span / 100 || Math.abs(span - (state.end - state.begin)) > span / 100)) {
-    before.push([state.begin, state.end]);
-    after.length = 0;
-    if (before.length > 200) before.shift();
-  }
+  if (isStep && (Math.abs(first - state.begin) > span / 100 || Math.abs(span - (state.end - state.begin)) > span / 100)) remember();
   [state.begin, state.end] = [first, first + span];
   changed("range");
 }

@@ -14,7 +14,6 @@ import { places } from "./axis";
 import { type Tile, decode, detailOf, kindOf } from "./tile";
 import { ROW, type Row, heightOf, isCpu, losses, load as loadRows, rowAt, rowOf, rows, taskOf } from "./tracks";
 
-export const GUTTER = 190;
 const RULER = 24, STRIP = 22;
 export const SCROLLBAR = 10;
 /** More arrows than this hide what they are drawn over. */
@@ -25,10 +24,12 @@ export const chart = new Chart(draw, section.querySelector("canvas")!, () => loa
 let tile: Tile | null = null, marks: api.Marks | null = null, marked = "", refused = false;
 let scroll = 0, asked: AbortController | null = null, waiting = 0;
 
-export const width = () => Math.max(chart.width - GUTTER - SCROLLBAR, 10);
+/** The names of the tracks: no more than a third of a narrow window. */
+export const gutter = () => Math.min(190, Math.round(chart.width / 3));
+export const width = () => Math.max(chart.width - gutter() - SCROLLBAR, 10);
 export const span = () => state.end - state.begin;
-export const xOf = (ns: number) => GUTTER + ((ns - state.begin) / span()) * width();
-export const nsOf = (x: number) => state.begin + ((x - GUTTER) / width()) * span();
+export const xOf = (ns: number) => gutter() + ((ns - state.begin) / span()) * width();
+export const nsOf = (x: number) => state.begin + ((x - gutter()) / width()) * span();
 const strips = () => (state.activation ? 1 : 0) + (state.filter ? 1 : 0);
 const head = () => RULER + strips() * STRIP;
 const topOf = (row: Row) => head() + row.top - scroll;
@@ -127,19 +128,19 @@ function draw(pen: Pen, w: number, h: number) {
 function drawRow(pen: Pen, row: Row) {
   const top = topOf(row), task = taskOf(row.id);
   const chosen = task !== null && (task === state.thread || task === state.selected?.task);
-  if (chosen) { pen.fillStyle = css("--raised"); pen.fillRect(0, top, GUTTER, ROW); }
+  if (chosen) { pen.fillStyle = css("--raised"); pen.fillRect(0, top, gutter(), ROW); }
   const pinned = state.pins.includes(row.id), left = (row.indent ? 20 : 8) + (pinned ? 12 : 0);
   if (pinned) { pen.fillStyle = css("--accent"); pen.beginPath(); pen.arc(13, top + ROW / 2 - 1, 3.5, 0, 7); pen.fill(); }
   pen.fillStyle = css(row.title ? "--faint" : "--text");
-  pen.fillText(row.label, left, top + ROW / 2 - 1, row.title ? chart.width - 16 : GUTTER - left - 6);
-  if (row.id) drawTrack(pen, row, tile?.tracks.get(row.id), tile, { left: GUTTER, width: width(), top: top + 2, xOf });
+  pen.fillText(row.label, left, top + ROW / 2 - 1, row.title ? chart.width - 16 : gutter() - left - 6);
+  if (row.id) drawTrack(pen, row, tile?.tracks.get(row.id), tile, { left: gutter(), width: width(), top: top + 2, xOf });
   pen.fillStyle = css("--line");
   pen.fillRect(0, top + ROW - 1, chart.width, 0.5);
 }
 
 function drawLoss(pen: Pen, loss: api.Loss, h: number) {
-  const [x, end] = [Math.max(xOf(loss.begin_ns), GUTTER), Math.min(xOf(loss.end_ns), GUTTER + width())];
-  if (end < GUTTER || x > GUTTER + width()) return;
+  const [x, end] = [Math.max(xOf(loss.begin_ns), gutter()), Math.min(xOf(loss.end_ns), gutter() + width())];
+  if (end < gutter() || x > gutter() + width()) return;
   const row = loss.cpu === null ? undefined : rowOf(`c${loss.cpu}`);
   pen.fillStyle = "#d55e00";
   // A mark at the place's foot. What was recorded inside is drawn, and hatched: it may not be all.
@@ -159,7 +160,7 @@ function drawWakeups(pen: Pen) {
     for (const one of tile?.tracks.get(to.id)?.stretches ?? []) {
       if (kindOf(one.state) !== 1) continue;
       const [what, task] = waker(one.state), from = what === 1 ? rowOf(`t${task}`) : undefined, x = xOf(one.end);
-      if (from && from !== to && x >= GUTTER && x <= GUTTER + width()) all.push({ x, from, to });
+      if (from && from !== to && x >= gutter() && x <= gutter() + width()) all.push({ x, from, to });
     }
   }
   const chosen = `t${state.thread}`, few = all.length <= ARROWS ? all : all.filter(({ from, to }) => from.id === chosen || to.id === chosen);
@@ -183,7 +184,7 @@ function drawChain(pen: Pen, h: number) {
   const late = state.activation!;
   pen.save();
   pen.beginPath();
-  pen.rect(GUTTER, head(), width(), h);
+  pen.rect(gutter(), head(), width(), h);
   pen.clip();
   const [x, end] = [xOf(late.origin_ns), xOf(late.end_ns)];
   pen.fillStyle = css("--accent");
@@ -219,8 +220,8 @@ function drawLedger(pen: Pen, top: number) {
   const layer = (term: api.Term) => (density(term) >= 0.9 ? 1 : density(term) < 0.1 ? 2 : 0);
   const terms = [...late.ledger.terms].sort((a, b) => layer(a) - layer(b) || density(b) - density(a) || b.duration_ns - a.duration_ns);
   for (const term of terms) {
-    const x = Math.max(xOf(term.range.begin_ns), GUTTER), end = Math.min(xOf(term.range.end_ns), GUTTER + width());
-    if (end < GUTTER || x > GUTTER + width()) continue;
+    const x = Math.max(xOf(term.range.begin_ns), gutter()), end = Math.min(xOf(term.range.end_ns), gutter() + width());
+    if (end < gutter() || x > gutter() + width()) continue;
     const size = Math.max(density(term) * (STRIP - 4), 2), w = Math.max(end - x, 1), colour = termColour(term, late.ledger.terms);
     pen.fillStyle = term.kind === "unexplained" ? hatch(pen) : colour;
     pen.fillRect(x, top + STRIP - 2 - size, w, size);
@@ -233,10 +234,10 @@ function drawLedger(pen: Pen, top: number) {
 /** A strip above the tracks; what is drawn into it stays inside until the pen is restored. */
 function strip(pen: Pen, top: number, name: string) {
   pen.fillStyle = css("--text");
-  pen.fillText(name, 8, top + STRIP / 2, GUTTER - 14);
+  pen.fillText(name, 8, top + STRIP / 2, gutter() - 14);
   pen.save();
   pen.beginPath();
-  pen.rect(GUTTER, top, width(), STRIP);
+  pen.rect(gutter(), top, width(), STRIP);
   pen.clip();
 }
 
@@ -265,9 +266,9 @@ function drawRuler(pen: Pen, w: number) {
     if (x + 3 + pen.measureText(text).width < w) pen.fillText(text, x + 3, RULER / 2 - 1);
   }
   pen.fillStyle = css("--back");
-  pen.fillRect(0, 0, GUTTER, RULER);
+  pen.fillRect(0, 0, gutter(), RULER);
   pen.fillStyle = css("--text");
-  pen.fillText(state.clock === "wall" ? day(state.begin) : `${duration(span())} shown`, 8, RULER / 2, GUTTER - 14);
+  pen.fillText(state.clock === "wall" ? day(state.begin) : `${duration(span())} shown`, 8, RULER / 2, gutter() - 14);
   pen.fillStyle = css("--line");
   pen.fillRect(0, RULER - 0.5, w, 0.5);
 }
@@ -275,7 +276,7 @@ function drawRuler(pen: Pen, w: number) {
 function drawOver(pen: Pen, h: number) {
   for (const [at, mark] of state.bookmarks.entries()) {
     const x = xOf((mark.begin + mark.end) / 2);
-    if (x < GUTTER || x > GUTTER + width()) continue;
+    if (x < gutter() || x > gutter() + width()) continue;
     pen.fillStyle = "#cc79a7";
     pen.fillRect(x - 0.5, 0, 1, h);
     pen.fillRect(x, 0, 16, 13);
@@ -284,7 +285,7 @@ function drawOver(pen: Pen, h: number) {
   }
   if (state.cursor !== null) {
     const x = xOf(state.cursor);
-    if (x >= GUTTER) { pen.fillStyle = css("--accent"); pen.fillRect(x - 1, 0, 2, h); }
+    if (x >= gutter()) { pen.fillStyle = css("--accent"); pen.fillRect(x - 1, 0, 2, h); }
   }
   if (state.drawn) {
     const chosen = [xOf(state.drawn[0]), xOf(state.drawn[1])] as const;
@@ -325,7 +326,7 @@ export const rowUnder = (y: number) => (y < head() ? undefined : rowAt(y - head(
 /** What lies under a place of the canvas, in words. */
 export function under(x: number, y: number): string | null {
   const ns = nsOf(x);
-  if (x < GUTTER) {
+  if (x < gutter()) {
     const row = rowUnder(y);
     return row?.id ? `${row.label} · click: choose it, double click: pin it to the top` : null;
   }

@@ -14,7 +14,6 @@ import type { View } from "./views";
 
 /** From the ground up, with what each is called. */
 const KINDS_SHOWN: [number, string][] = [[2, "tasks"], [3, "system calls"], [5, "softirqs"], [4, "interrupts"], [0, "unknown"]];
-const LEFT = 190;
 /** CPUs that are asked for at once. */
 const AT_ONCE = 256;
 
@@ -22,7 +21,7 @@ let sums: Float64Array | null = null, columns = 0, shown: [number, number] = [0,
 let asked: AbortController | null = null, waiting = 0, threads: api.TrackRow[] = [];
 const chart = new Chart(draw, undefined, () => load());
 const side = el("div", { cls: "side" }), holder = el("div", { cls: "chart" }, chart.canvas);
-const box = (): Box => ({ left: LEFT, top: 24, width: Math.max(chart.width - LEFT, 10), height: Math.max(chart.height - 48, 10) });
+const box = (): Box => ({ left: 66, top: 24, width: Math.max(chart.width - 78, 10), height: Math.max(chart.height - 48, 10) });
 
 function build(panel: HTMLElement) {
   panel.append(el("div", { cls: "split" }, holder, side));

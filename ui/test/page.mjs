@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 import { drawn } from "./drawn.mjs";
+import { small } from "./small.mjs";
 
 const [executablePath, url, folder] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, headless: true, args: ["--no-sandbox"] });
@@ -190,6 +191,12 @@ async function takes(page) {
   await other.setContent(file.toString());
   assert.match(await other.textContent("h1"), /victim/);
   assert.match(await other.textContent(".verdict"), /hog/);
+  await other.setViewportSize({ width: 320, height: 640 });
+  const wide = await other.$eval(".ledger", (one) => one.getBoundingClientRect().right);
+  assert.ok(wide <= 320, `the ledger's figures fit a telephone: ${wide}`);
+  await other.emulateMedia({ forcedColors: "active" });
+  const adjusted = await other.$$eval("figcaption b", (all) => all.map((one) => getComputedStyle(one).forcedColorAdjust));
+  assert.ok(adjusted.length > 3 && adjusted.every((one) => one === "none"), `its legend keeps its colours: ${adjusted}`);
   await offline.close();
 }
 
@@ -200,6 +207,7 @@ try {
   const stranger = await open(url);
   await strangers(stranger);
   await stranger.close();
+  await small(browser, url, folder, problems);
   const sentence = await culprit(page);
   await hands(page);
   await filter(page);

@@ -45,7 +45,9 @@ b.unknown{color:var(--unknown)}\
 svg{display:block;width:100%;min-width:34rem;height:auto}\
 summary{cursor:pointer}details{margin:.3rem 0}\
 @media(max-width:30rem){body{margin:1rem auto;padding:0 .7rem}h1{font-size:1.25rem}\
-.bar{display:none}}\
+.bar{display:none}table{font-size:.8rem}td,th{padding-right:.4rem}\
+.chain td:last-child,.ledger td:first-child{min-width:6rem}}\
+@media(forced-colors:active){figcaption b,.bar i{forced-color-adjust:none}}\
 @media print{:root{color-scheme:light}body{max-width:none;margin:0;font-size:11pt}\
 pre,code{white-space:pre-wrap}h2{break-after:avoid}figure,tr{break-inside:avoid}\
 svg{min-width:0}*{print-color-adjust:exact}}";
