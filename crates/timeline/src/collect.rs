@@ -1,6 +1,6 @@
 //! What a walk learns as it goes: it tells the tracks, and keeps the rest.
 
-use kernel_state::{Change, Kernel, ProcId, Sink, Waker};
+use kernel_state::{Change, Kernel, ProcId, Sink, Topic, Topics, Waker};
 use trace::{EventView, LossCause, Lost, Trace};
 
 use crate::gather::{Teller, Told};
@@ -136,46 +136,72 @@ impl Collect {
         self.teller.tell(Told::Thread(task, segment));
     }
 
-    /// Handlers and system calls that ended.
-    fn ended(&mut self, kernel: &Kernel, change: &Change<'_>) {
-        let end_ns = kernel.now_ns();
-        let one = |cpu: u32, begin_ns: i64, task: u32, what: u32| Activation {
-            end_ns,
-            latency_ns: end_ns.saturating_sub(begin_ns),
-            task,
+    /// A handler or a system call ended that began at `begin_ns`.
+    #[inline]
+    fn ended(&mut self, family: Family, (begin_ns, end_ns): (i64, i64), one: Activation) {
+        let latency_ns = end_ns.saturating_sub(begin_ns);
+        self.timed(
+            family,
+            Activation {
+                end_ns,
+                latency_ns,
+                ..one
+            },
+        );
+    }
+
+    #[inline(never)]
+    fn handler_ended(&mut self, family: Family, ns: (i64, i64), cpu: u32, number: i64) {
+        let Ok(what) = u32::try_from(number) else {
+            return;
+        };
+        let one = Activation {
+            task: NO_TASK,
             cpu,
             what,
+            ..Activation::default()
         };
-        match *change {
-            Change::IrqEntry { irq, name } => {
-                if let (Ok(irq), false) = (u32::try_from(irq), name.is_empty()) {
-                    let name = || event::plain_text(name);
-                    self.index.irq_names.entry(irq).or_insert_with(name);
-                }
-            }
-            Change::IrqExit { cpu, irq, begin_ns } => {
-                if let Ok(irq) = u32::try_from(irq) {
-                    self.timed(Family::Irq, one(cpu, begin_ns, NO_TASK, irq));
-                }
-            }
-            Change::SoftirqExit {
-                cpu, vec, begin_ns, ..
-            } => {
-                if let Ok(vec) = u32::try_from(vec) {
-                    self.timed(Family::Softirq, one(cpu, begin_ns, NO_TASK, vec));
-                }
-            }
-            Change::CallExit {
-                process,
+        self.ended(family, ns, one);
+    }
+
+    #[inline(never)]
+    fn call_ended(&mut self, ns: (i64, i64), cpu: u32, process: ProcId, call: u32) {
+        self.calls = self.calls.max(call.saturating_add(1));
+        let one = Activation {
+            task: process.0,
+            cpu,
+            what: call,
+            ..Activation::default()
+        };
+        self.ended(Family::Call, ns, one);
+    }
+
+    fn name_irq(&mut self, irq: i64, name: &[u8]) {
+        if let (Ok(irq), false) = (u32::try_from(irq), name.is_empty()) {
+            let name = || event::plain_text(name);
+            self.index.irq_names.entry(irq).or_insert_with(name);
+        }
+    }
+
+    #[inline(never)]
+    fn scheduled_in(
+        &mut self,
+        (cpu, process): (u32, ProcId),
+        at_ns: i64,
+        woken_ns: Option<i64>,
+        waited_since_ns: Option<i64>,
+    ) {
+        if let Some(since_ns) = waited_since_ns {
+            let state = State::new(Kind::Runnable, None);
+            self.thread(process, state, unknown(since_ns, at_ns));
+        }
+        if let Some(woken_ns) = woken_ns {
+            let one = Activation {
+                task: process.0,
                 cpu,
-                call,
-                begin_ns,
-                ..
-            } => {
-                self.calls = self.calls.max(call.saturating_add(1));
-                self.timed(Family::Call, one(cpu, begin_ns, process.0, call));
-            }
-            _ => {}
+                ..Activation::default()
+            };
+            self.ended(Family::Wakeup, (woken_ns, at_ns), one);
         }
     }
 
@@ -276,8 +302,16 @@ fn woken_by(waker: Waker) -> WokenBy {
 }
 
 impl Sink for Collect {
+    const TOPICS: Topics = Topics::of(&[
+        Topic::Waits,
+        Topic::Stretches,
+        Topic::Handlers,
+        Topic::Calls,
+    ]);
+
+    /// Where a change is made it is known which of these it is: the others are not put together.
+    #[inline(always)]
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
-        let now_ns = kernel.now_ns();
         let is_idle = |id: ProcId| kernel.process(id).tid == 0;
         match *change {
             Change::Stayed {
@@ -298,7 +332,7 @@ impl Sink for Collect {
                 blocked_since_ns: Some(since_ns),
             } if !is_idle(process) => {
                 let state = State::waits(woken_by(by));
-                self.thread(process, state, unknown(since_ns, now_ns));
+                self.thread(process, state, unknown(since_ns, kernel.now_ns()));
             }
             Change::ScheduledIn {
                 cpu,
@@ -309,20 +343,7 @@ impl Sink for Collect {
                 lossy: false,
                 ..
             } if !is_idle(process) => {
-                if let Some(since_ns) = waited_since_ns {
-                    let state = State::new(Kind::Runnable, None);
-                    self.thread(process, state, unknown(since_ns, at_ns));
-                }
-                if let Some(woken_ns) = woken_ns {
-                    let one = Activation {
-                        end_ns: at_ns,
-                        latency_ns: at_ns.saturating_sub(woken_ns),
-                        task: process.0,
-                        cpu,
-                        what: 0,
-                    };
-                    self.timed(Family::Wakeup, one);
-                }
+                self.scheduled_in((cpu, process), at_ns, woken_ns, waited_since_ns);
             }
             Change::Settled {
                 process,
@@ -343,7 +364,21 @@ impl Sink for Collect {
                 let task = most.and_then(|(holder, _)| holder.task());
                 self.teller.tell(Told::Waited(process, since_ns, task));
             }
-            _ => self.ended(kernel, change),
+            Change::IrqEntry { irq, name } => self.name_irq(irq, name),
+            Change::IrqExit { cpu, irq, begin_ns } => {
+                self.handler_ended(Family::Irq, (begin_ns, kernel.now_ns()), cpu, irq)
+            }
+            Change::SoftirqExit {
+                cpu, vec, begin_ns, ..
+            } => self.handler_ended(Family::Softirq, (begin_ns, kernel.now_ns()), cpu, vec),
+            Change::CallExit {
+                process,
+                cpu,
+                call,
+                begin_ns,
+                ..
+            } => self.call_ended((begin_ns, kernel.now_ns()), cpu, process, call),
+            _ => {}
         }
     }
 }
