@@ -55,9 +55,8 @@ function inWords(row: Row, one: Stretch): string {
   let what = (isCpu(row.id) ? ONE_OF_CPU : ONE_OF_THREAD)[kind]!;
   if (isCpu(row.id) && detail >= 0 && kind > 1) what = kind === 2 ? prio(detail) : `${what} ${kind === 3 ? "of" : "on the time of"} ${prio(detail)}`;
   if (!isCpu(row.id) && detail >= 0 && kind > 1 && kind < 6) what += ` on CPU ${detail}`;
-  if (!isCpu(row.id) && kind === 6 && detail >= 0) what += `, most of it behind ${prio(detail)}`;
-  if (!isCpu(row.id) && kind === 1) what += wokenBy(one.state);
-  return `${what} for ${duration(one.end - one.begin)}, from ${instant(one.begin, one.end - one.begin)}${isInferred(one.state) ? "; its begin was inferred" : ""}`;
+  const more = isCpu(row.id) ? "" : kind === 6 && detail >= 0 ? `, most of it behind ${prio(detail)}` : kind === 1 ? wokenBy(one.state) : "";
+  return `${what} for ${duration(one.end - one.begin)}, from ${instant(one.begin, one.end - one.begin)}${more}${isInferred(one.state) ? "; its begin was inferred" : ""}`;
 }
 
 function wokenBy(state: number): string {

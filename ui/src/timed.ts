@@ -134,6 +134,8 @@ export function timed(tab: string, name: string, families: api.Family[]): View {
   function nothing(): string {
     const one = NAMES[family].one;
     if (searched()) return `no ${one} of '${named(searched())}' ends in this range`;
+    const { activations, calls, handlers } = state.info ?? { activations: 0, calls: 0, handlers: 0 };
+    if ({ wakeup: activations, call: calls, irq: handlers, softirq: handlers }[family]) return `no ${one} ends in this range: show a longer one, or all of it (0)`;
     return `no ${one} ends in this range; ${{ wakeup: "sched_waking and sched_switch", call: "syscall_entry_* and syscall_exit_*", irq: "irq_handler_entry and irq_handler_exit", softirq: "softirq_entry and softirq_exit" }[family]} have to be recorded for this`;
   }
 

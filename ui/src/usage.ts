@@ -17,7 +17,8 @@ const KINDS_SHOWN: [number, string][] = [[2, "tasks"], [3, "system calls"], [5, 
 /** CPUs that are asked for at once. */
 const AT_ONCE = 256;
 
-let sums: Float64Array | null = null, columns = 0, shown: [number, number] = [0, 1], cpus = 1, failed = "";
+/** By column and kind; `exact` unless some came as shares in 255th parts, of which what is there at all has one. */
+let sums: Float64Array | null = null, exact = true, columns = 0, shown: [number, number] = [0, 1], cpus = 1, failed = "";
 let asked: AbortController | null = null, waiting = 0, threads: api.TrackRow[] = [];
 const chart = new Chart(draw, undefined, () => load());
 const side = el("div", { cls: "side" }), holder = el("div", { cls: "chart" }, chart.canvas);
@@ -54,17 +55,18 @@ async function fetchAll(signal: AbortSignal) {
   const range: [number, number] = [Math.floor(state.begin), Math.ceil(state.end)], count = Math.min(Math.max(Math.round(box().width / 2), 10), 2000);
   const words = { begin: range[0], end: range[1] };
   const all = Math.max(state.info?.cpus ?? 1, 1), found = new Float64Array(count * KINDS);
+  let isExact = true;
   for (let first = 0; first < all; first += AT_ONCE) {
     const ids = Array.from({ length: Math.min(AT_ONCE, all - first) }, (_, at) => `c${first + at}`);
     const tile = decode(await api.tile({ ...words, columns: count, tracks: ids.join(",") }, signal));
     for (const track of tile.tracks.values()) {
-      if (track.columns) track.columns.shares.forEach((share, at) => { found[at]! += share / 255; });
+      if (track.columns) { isExact = false; track.columns.shares.forEach((share, at) => { found[at]! += share / 255; }); }
       else spread(track.stretches ?? [], range, count, found);
     }
   }
   const list = await api.tracks({ ...words, kind: "thread", limit: 100, sort: "run" }, signal);
   list.tracks.forEach((row) => learn(row.facts));
-  [sums, columns, shown, cpus, threads] = [found, count, range, all, list.tracks];
+  [sums, exact, columns, shown, cpus, threads] = [found, isExact, count, range, all, list.tracks];
 }
 
 /** Adds stretches to columns, exactly. */
@@ -112,12 +114,14 @@ function draw(pen: Pen) {
   }
 }
 const percent0 = (share: number) => `${Math.round(share * 100)} %`;
+/** No finer than it is known. */
+const inWords = (share: number) => (exact ? percent(share) : share < 0.01 ? "< 1 %" : percent0(share));
 
 function under(x: number): string {
   const area = box(), column = Math.floor(((x - area.left) / area.width) * columns);
   if (!sums || column < 0 || column >= columns) return "";
   const parts = KINDS_SHOWN.map(([kind, name]) => [name, sums![column * KINDS + kind]! / cpus] as const).filter(([, part]) => part > 0.0005);
-  return `${instant(shown[0] + (column / columns) * (shown[1] - shown[0]), (shown[1] - shown[0]) / columns)}: ${parts.map(([name, part]) => `${percent(part)} ${name}`).join(", ") || "idle"}`;
+  return `${instant(shown[0] + (column / columns) * (shown[1] - shown[0]), (shown[1] - shown[0]) / columns)}: ${parts.map(([name, part]) => `${inWords(part)} ${name}`).join(", ") || "idle"}`;
 }
 
 function fill() {

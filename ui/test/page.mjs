@@ -36,6 +36,9 @@ async function culprit(page) {
   const sentence = await page.textContent(".ledger h2");
   assert.match(sentence, /hog/);
   await settled(page);
+  const box = await page.locator("#timeline canvas").boundingBox();
+  await page.mouse.move(box.x + 640, box.y + 57);
+  await page.waitForFunction(() => /^victim \(100\): waiting for a CPU for [\d.]+ µs, from \S+ s, most of it behind hog/.test(document.querySelector("#tip").textContent));
   await picture(page, "ledger");
   return sentence;
 }
@@ -60,6 +63,10 @@ async function strangers(page) {
   await tab(page, "latencies");
   await page.waitForFunction(() => /no activation of 'nobody'/.test(document.querySelector("#panel").textContent));
   await page.fill("#search", "");
+  await page.locator("#timeline").focus();
+  for (const key of [..."w".repeat(30), ..."d".repeat(8)]) await page.keyboard.press(key);
+  await page.waitForFunction(() => /no activation ends in this range: show a longer one/.test(document.querySelector("#panel .about").textContent));
+  await page.keyboard.press("0");
   await tab(page, "events");
   await page.fill("#panel input", "next_comm == victim");
   await page.keyboard.press("Enter");
