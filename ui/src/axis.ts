@@ -61,3 +61,21 @@ export function linearScale(pen: Pen, box: Box, most: number, text: (value: numb
   for (const value of places(0, most, Math.max(box.height / 30, 2), 1e-9).at) rule(pen, box, y(value), text(value));
   return y;
 }
+
+/** Names beside their colours in one line: narrower where there is little room, and none that could not be read. */
+export function legend(pen: Pen, left: number, right: number, all: [string, Pen["fillStyle"]][]) {
+  const sizes = all.map(([name]) => pen.measureText(name).width);
+  const squeeze = (some: number[]) => Math.min((right - left - 12 - some.length * 28) / some.reduce((a, b) => a + b, 1), 1);
+  while (sizes.length > 1 && squeeze(sizes) < 0.6) sizes.pop();
+  const share = Math.max(squeeze(sizes), 0.1);
+  let x = left;
+  sizes.forEach((size, at) => {
+    const [name, paint] = all[at]!;
+    pen.fillStyle = paint;
+    pen.fillRect(x, 6, 11, 11);
+    pen.fillStyle = css("--faint");
+    pen.fillText(name, x + 15, 12, size * share);
+    x += 28 + size * share;
+  });
+  if (sizes.length < all.length) pen.fillText("…", x, 12);
+}

@@ -1,6 +1,6 @@
 // The monitor's page: histograms by CPU, the worst over time, who was late and who had the CPU.
 
-import { type Box, logScale, places } from "./axis";
+import { type Box, legend, logScale, places } from "./axis";
 import { Chart, point } from "./chart";
 import { css, onColour, themeChanged } from "./colours";
 import { grid, value, words } from "./grid";
@@ -105,16 +105,11 @@ function drawBars(pen: Pen) {
     if (x + 20 < area.left + area.width + 12) pen.fillText(text, x, ground + 12);
     pen.textAlign = "left";
   }
-  let legend = area.left;
+  const name = (one: (typeof cpus)[number]) => (cpus.length > 3 ? `CPU ${one.cpu}` : `CPU ${one.cpu}: 99.9 % below ${duration(one.p999_ns ?? one.max_ns)}`);
+  legend(pen, area.left, bars.width, cpus.slice(0, 16).map((one) => [name(one), colourOf(one.cpu)]));
   for (const one of cpus.slice(0, 16)) {
     pen.strokeStyle = pen.fillStyle = colourOf(one.cpu);
     steps(pen, one.buckets_ns, xOf, y, ground);
-    pen.fillRect(legend, 6, 11, 11);
-    pen.fillStyle = css("--faint");
-    const text = cpus.length > 3 ? `CPU ${one.cpu}` : `CPU ${one.cpu}: 99.9 % below ${duration(one.p999_ns ?? one.max_ns)}`;
-    pen.fillText(text, legend + 15, 12);
-    legend += 30 + pen.measureText(text).width;
-    pen.fillStyle = colourOf(one.cpu);
     // The longest is what matters: it is marked.
     pen.beginPath();
     pen.arc(xOf(one.max_ns), ground - 3, 3.5, 0, 7);

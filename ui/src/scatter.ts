@@ -1,6 +1,6 @@
 // Points over time by how long each took, with a log scale.
 
-import { type Box, logScale, timeAxis, timeScale } from "./axis";
+import { type Box, legend, logScale, timeAxis, timeScale } from "./axis";
 import { Chart, point } from "./chart";
 import { css } from "./colours";
 import type { Pen } from "./pen";
@@ -43,14 +43,7 @@ export class Scatter {
     const area = this.box();
     pen.fillStyle = css("--faint");
     pen.fillText(this.title, 8, 12);
-    let x = 16 + pen.measureText(this.title).width;
-    for (const [name, colour] of this.legend) {
-      pen.fillStyle = colour;
-      pen.fillRect(x, 6, 11, 11);
-      pen.fillStyle = css("--faint");
-      pen.fillText(name, x + 16, 12);
-      x += 34 + pen.measureText(name).width;
-    }
+    legend(pen, 16 + pen.measureText(this.title).width, this.chart.width, this.legend);
     const sizes = this.dots.map((dot) => dot.size), [least, most] = [sizes.reduce((a, b) => Math.min(a, b), Infinity), sizes.reduce((a, b) => Math.max(a, b), 1)];
     this.yOf = logScale(pen, area, (Number.isFinite(least) ? Math.max(least, 1) : 1000) / 1.3, Math.max(most, 2) * 1.3, this.text);
     timeAxis(pen, area, ...this.range);

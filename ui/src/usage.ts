@@ -1,7 +1,7 @@
 // How busy all CPUs were together, over time, and who used them.
 
 import * as api from "./api";
-import { type Box, linearScale, timeAxis } from "./axis";
+import { type Box, legend, linearScale, timeAxis } from "./axis";
 import { Chart, point } from "./chart";
 import { css, hatch, kindColour } from "./colours";
 import { grid, value, words } from "./grid";
@@ -85,14 +85,7 @@ function spread(stretches: { begin: number; end: number; state: number }[], [beg
 
 function draw(pen: Pen) {
   const area = box();
-  let x = area.left;
-  for (const [kind, name] of KINDS_SHOWN) {
-    pen.fillStyle = kind ? kindColour(kind) : hatch(pen);
-    pen.fillRect(x, 6, 11, 11);
-    pen.fillStyle = css("--faint");
-    pen.fillText(name, x + 16, 12);
-    x += 34 + pen.measureText(name).width;
-  }
+  legend(pen, area.left, chart.width, KINDS_SHOWN.map(([kind, name]) => [name, kind ? kindColour(kind) : hatch(pen)]));
   const y = linearScale(pen, area, 1, percent0);
   timeAxis(pen, area, ...shown);
   if (!sums) return;
