@@ -17,6 +17,8 @@
 /* What a text, and anything else, may take, in bytes. */
 #define RTS_CALL_TEXT_BYTES 4096
 #define RTS_CALL_BLOCK_BYTES 128
+/* Tasks that are tracked at once; one more counts as a loss. */
+#define RTS_TRACKED_MAX 65536
 /* In place of a content's length: it could not be read. */
 #define RTS_CALL_UNREADABLE 0xffff
 

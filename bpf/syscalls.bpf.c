@@ -62,8 +62,20 @@ struct {
 	__type(value, rts_u8);
 } unread SEC(".maps");
 
+// Tasks whose calls are recorded, where not all are: user space names the first of them, and who
+// descends from one is one.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RTS_TRACKED_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, rts_s32);
+	__type(value, rts_u8);
+} tracked SEC(".maps");
+
 // The recorder: its calls are left out and counted. Zero: nobody's are.
 rts_s32 own_tgid;
+// Only the calls of tracked tasks are recorded.
+bool tracks;
 
 struct vector {
 	rts_u64 base;
@@ -84,6 +96,45 @@ SEC("syscall")
 int know_recorder(void *context)
 {
 	own_tgid = bpf_get_current_pid_tgid() >> 32;
+	return 0;
+}
+
+// Run once where not all tasks are meant.
+SEC("syscall")
+int track_some(void *context)
+{
+	tracks = true;
+	return 0;
+}
+
+static __always_inline bool is_tracked(rts_s32 tid)
+{
+	return bpf_map_lookup_elem(&tracked, &tid);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(track_child, struct task_struct *parent, struct task_struct *child)
+{
+	struct rts_syscall_counters *counted;
+	rts_s32 tid = child->pid;
+	rts_u32 zero = 0;
+	rts_u8 one = 1;
+
+	if (!is_tracked(parent->pid) || !bpf_map_update_elem(&tracked, &tid, &one, BPF_ANY))
+		return 0;
+	counted = bpf_map_lookup_elem(&counters, &zero);
+	if (counted)
+		counted->lost++;
+	return 0;
+}
+
+// Not when it exits: a thread that runs another program takes over the number of its process.
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(track_no_more, struct task_struct *task)
+{
+	rts_s32 tid = task->pid;
+
+	bpf_map_delete_elem(&tracked, &tid);
 	return 0;
 }
 
@@ -281,6 +332,8 @@ static __always_inline struct rts_call *wanted_call(struct task_struct *task, lo
 		key += RTS_CALLS_MAX;
 	call = bpf_map_lookup_elem(&calls, &key);
 	if (!call || !(call->wanted & which))
+		return 0;
+	if (tracks && !is_tracked(task->pid))
 		return 0;
 	if (own_tgid && task->tgid == own_tgid) {
 		counted = bpf_map_lookup_elem(&counters, &zero);

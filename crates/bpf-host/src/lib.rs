@@ -51,5 +51,5 @@ pub use programs::{ProgramFunction, newer_program, program_functions};
 pub use ring::HitRing;
 pub use statistics::{ProgramCost, Statistics};
 pub use steal::StealReader;
-pub use syscalls::{SyscallConfig, SyscallCounters, SyscallWatch, UNKNOWN_CALL};
+pub use syscalls::{CallTracker, SyscallConfig, SyscallCounters, SyscallWatch, UNKNOWN_CALL};
 pub use watch::Watch;

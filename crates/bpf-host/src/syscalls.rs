@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::raw;
 use abi::syscalls::{CALLS_MAX, RawCall, RawSyscallCounters};
-use event::{Cpu, Error, Result};
+use event::{Cpu, Error, Result, Tid};
 use libbpf_rs::{
     Link, MapCore, MapFlags, MapHandle, MapType, Object, RingBuffer, RingBufferBuilder, libbpf_sys,
 };
@@ -16,6 +16,10 @@ use crate::{kernel, object};
 
 /// The program that learns who the recorder is.
 const KNOW_RECORDER: &str = "know_recorder";
+/// The program that says that not all tasks are meant.
+const TRACK_SOME: &str = "track_some";
+/// How the programs begin that follow those that are.
+const TRACKERS: &str = "track_";
 /// The last place of each table is that of numbers that no table knows.
 pub const UNKNOWN_CALL: usize = CALLS_MAX - 1;
 
@@ -26,6 +30,8 @@ pub struct SyscallConfig {
     pub calls: Vec<RawCall>,
     /// Whether calls of this process are recorded too.
     pub own: bool,
+    /// Only the calls of these tasks, and of all that descend from them; else those of all.
+    pub tracked: Option<Vec<Tid>>,
     /// The size of each CPU's ring.
     pub buffer_bytes_per_cpu: usize,
     /// The CPUs that are recorded.
@@ -82,7 +88,11 @@ impl SyscallWatch {
         }
         let mut opened = object::open(object::SYSCALLS)?;
         object::size_arrays(&mut opened, &["rings"], kernel::cpus_max()?)?;
-        let object = object::load(opened, |_| true)?;
+        let tracks = config.tracked.is_some();
+        if !tracks {
+            object::size_arrays(&mut opened, &["tracked"], 1)?;
+        }
+        let object = object::load(opened, |name| tracks || !name.starts_with(TRACKERS))?;
         let calls = object::map(&object, "calls")?;
         for (key, call) in config.calls.iter().enumerate() {
             let key = (key as u32).to_ne_bytes();
@@ -91,7 +101,11 @@ impl SyscallWatch {
         }
         let (ring, received) = open_rings(&object, config)?;
         if !config.own {
-            know_recorder(&object)?;
+            run_once(&object, KNOW_RECORDER)?;
+        }
+        if let Some(tasks) = &config.tracked {
+            run_once(&object, TRACK_SOME)?;
+            track(&object::map(&object, "tracked")?, tasks)?;
         }
         Ok(SyscallWatch {
             links: object::attach(&object, |_| true)?,
@@ -123,6 +137,18 @@ impl SyscallWatch {
             bytes.clear();
         }
         Ok(())
+    }
+
+    /// Who names more tasks to it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn tracker(&self) -> Result<CallTracker> {
+        let map = object::map(&self.object, "tracked")?;
+        let handle = MapHandle::try_from(&map);
+        handle
+            .map(CallTracker)
+            .map_err(|error| object::explain("name tasks to", &error))
     }
 
     /// Detaches the programs; what they sent stays in the rings.
@@ -211,10 +237,41 @@ fn make_ring(bytes: usize) -> libbpf_rs::Result<MapHandle> {
     )
 }
 
-/// Lets the programs know this process, by the kernel's own number.
-fn know_recorder(object: &Object) -> Result<()> {
+/// Names tasks whose calls are recorded.
+fn track(map: &impl MapCore, tasks: &[Tid]) -> Result<()> {
+    for task in tasks {
+        let written = map.update(&task.0.to_ne_bytes(), &[1], MapFlags::ANY);
+        written.map_err(|error| object::explain("name tasks to", &error))?;
+    }
+    Ok(())
+}
+
+/// Names tasks to programs that run, from any thread.
+pub struct CallTracker(MapHandle);
+
+impl CallTracker {
+    /// Their calls, and those of all that descend from them, are recorded from now on.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn track(&self, tasks: &[Tid]) -> Result<()> {
+        track(&self.0, tasks)
+    }
+
+    /// Those of these no more; who descends from them stays.
+    pub fn leave(&self, tasks: &[Tid]) {
+        for task in tasks {
+            // It may have ended.
+            let _ = self.0.delete(&task.0.to_ne_bytes());
+        }
+    }
+}
+
+/// Runs a program of the object that lets the others know something: by this process, by the
+/// kernel's own numbers.
+fn run_once(object: &Object, name: &str) -> Result<()> {
     let mut loaded = object.progs();
-    let Some(program) = loaded.find(|program| program.name() == KNOW_RECORDER) else {
+    let Some(program) = loaded.find(|program| program.name() == name) else {
         return Ok(());
     };
     let mut options = libbpf_sys::bpf_test_run_opts {
@@ -226,9 +283,9 @@ fn know_recorder(object: &Object) -> Result<()> {
     match unsafe { libbpf_sys::bpf_prog_test_run_opts(fd, &raw mut options) } {
         0 => Ok(()),
         _ => Err(Error::io(
-            "cannot tell the BPF programs who the recorder is",
+            "cannot tell the BPF programs whose calls are meant",
             std::io::Error::last_os_error(),
         )
-        .fix("rtscope record --self")),
+        .fix("rtscope record --self, without --track")),
     }
 }

@@ -7,7 +7,9 @@ use ctf::writer::EnvValue;
 use event::Cpu;
 use ftrace::EventName;
 use host::capabilities::Capabilities;
-use trace::{FILTERED_EVENTS, RECORDED_CPUS};
+use trace::{FILTERED_EVENTS, RECORDED_CPUS, TRACKED_TASKS};
+
+use crate::track::Track;
 
 /// LTTng's version whose names and values we write.
 pub(crate) const TRACER_VERSION: [(&str, i64); 3] = [
@@ -85,6 +87,12 @@ pub(crate) fn filtered(filters: &[(EventName, String)]) -> Option<(String, EnvVa
         .collect();
     let list = Vec::from_iter(names).join(",");
     (!list.is_empty()).then(|| (FILTERED_EVENTS.to_owned(), EnvValue::Text(list)))
+}
+
+/// Says whose events alone were recorded; nothing where everybody's were.
+pub(crate) fn tracked(track: Option<&Track>) -> Option<(String, EnvValue)> {
+    let words = track?.words.join(", ");
+    Some((TRACKED_TASKS.to_owned(), EnvValue::Text(words)))
 }
 
 /// Whether the scheduler's knobs in debugfs may be turned: opened for writing, and not written. A

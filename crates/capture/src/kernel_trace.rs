@@ -8,7 +8,7 @@ use ctf::writer::{
     ClockMeta, EnvValue, HeaderKind, Outlet, StreamMeta, StreamWriter, TraceMeta, TraceWriter,
     random_uuid,
 };
-use event::{Cpu, EventClass, Instant, Result, TimeRange};
+use event::{Cpu, EventClass, Instant, Result, Tid, TimeRange};
 
 use crate::evidence::{self, Encoded};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups, class_of_current};
@@ -126,6 +126,16 @@ impl KernelTrace {
     /// Writes the tables into that stream; returns how many events they are.
     pub(crate) fn dump(&self, stream: &mut StreamWriter, dump: &StateDump) -> Result<u64> {
         dump.write(stream, self.classes.classes().len() as u32)
+    }
+
+    /// Says in that stream whose events alone are recorded from `at` on.
+    pub(crate) fn tracked(
+        &self,
+        stream: &mut StreamWriter,
+        (at, tasks): (Instant, &[Tid]),
+    ) -> Result<()> {
+        let first_class = self.classes.classes().len() as u32;
+        statedump::write_tracked(stream, first_class, (at.max(stream.end()), tasks))
     }
 
     /// A stream for the events of each of `cpus`.

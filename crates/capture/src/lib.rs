@@ -40,6 +40,7 @@ mod statedump;
 mod stream;
 mod syscalls;
 mod traced_functions;
+mod track;
 mod turn;
 mod unfinished;
 mod user;
@@ -70,6 +71,7 @@ pub use statedump::{
 };
 pub use syscalls::{CallsSummary, system_call_classes};
 pub use traced_functions::FunctionPatterns;
+pub use track::Track;
 pub use unfinished::{Unfinished, unfinished};
 pub use user::{
     LOG_LEVELS, Listed, LookSummary, UserConfig, UserProcess, UserSummary, Whose,

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
-use ctf::writer::{EnvValue, Outlet, StagedDir};
-use event::{Duration, Error, ErrorKind, Instant, Result};
+use ctf::writer::{EnvValue, Outlet, StagedDir, StreamWriter};
+use event::{Duration, Error, ErrorKind, Instant, Result, Tid};
 use ftrace::{EventName, Instance, Tracefs};
 
 use crate::functions::{self, SharedFunctions};
@@ -25,11 +25,14 @@ use crate::select::EventSelection;
 use crate::statedump::StateDump;
 use crate::stream::Streamed;
 use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
+use crate::track::{Track, Tracker};
 use crate::unfinished::holds_packets;
 use crate::user::{UserConfig, UserRecorder, UserSummary, UserTarget};
 use crate::{clock, descriptors, environment, housekeeping};
 use host::capabilities::Capabilities;
 
+/// Who descends from whom.
+const FORK: &str = "sched:sched_process_fork";
 /// More reader threads than this gain nothing.
 pub(crate) const READERS_MAX: usize = 8;
 
@@ -155,7 +158,7 @@ pub fn fly(config: &RecordConfig, capabilities: &Capabilities) -> Result<()> {
     let cpus = housekeeping::cpus(&capabilities.machine, config.cpus.as_deref());
     let target = UserTarget::in_flight(cpus, Arc::clone(&failed));
     let recorder = UserRecorder::start(user, target)?;
-    let waited = wait(config, &failed);
+    let waited = wait(config, &failed, None);
     recorder.finish()?;
     waited.map(|_| ())
 }
@@ -233,7 +236,7 @@ impl Recorded {
 /// Waits for the end while applications alone are recorded.
 fn record_nothing_else(config: &RecordConfig, failed: &AtomicBool) -> Result<Recorded> {
     let started = StdInstant::now();
-    let command_status = wait(config, failed)?;
+    let command_status = wait(config, failed, None)?;
     Ok(Recorded {
         cpus: Vec::new(),
         calls: CallsSummary::default(),
@@ -268,6 +271,7 @@ fn record_kernel(
     let (mut recorder, mut calls, refused) = start_recorders(config)?;
     environment.push(environment::recorded(&recorder.cpus()));
     environment.extend(environment::filtered(&config.filters));
+    environment.extend(environment::tracked(config.track.as_ref()));
     config.recording.store(true, Ordering::Release);
     let started = StdInstant::now();
     let dump = StateDump::collect_all(config.memory_maps);
@@ -285,10 +289,9 @@ fn record_kernel(
     let absent = recorder.selected().absent.clone();
     let left_out = recorder.left_out();
 
-    // At once: who is killed, or has no more room, leaves a trace that knows the tasks.
-    let mut dumped = trace.open_dump(begin.min(dump.begin))?;
-    let dump_events = trace.dump(&mut dumped, &dump)?;
-    dumped.gap()?;
+    let tracked = config.track.as_ref().map(|_| recorder.tracked());
+    let tracked = (begin, tracked.transpose()?);
+    let (mut dumped, dump_events) = begin_dump(&mut trace, &dump, tracked)?;
 
     let (instance, pipes) = recorder.parts();
     let converters: Result<Vec<_>> = pipes
@@ -299,8 +302,16 @@ fn record_kernel(
         .iter_mut()
         .zip(converters?)
         .map(|(pipe, converter)| Lane::new(pipe, converter));
+    let of_functions = (instance, !config.functions.is_empty());
+    let tracker = |track| Tracker::new(track, of_functions, calls.as_ref());
+    let mut tracked = Tracked {
+        tracker: config.track.as_ref().map(tracker).transpose()?,
+        trace: &trace,
+        dumped: &mut dumped,
+    };
     let readers = (lanes.collect(), calls);
-    let (ran, command_status, ended) = run(config, instance, readers, capabilities, &written)?;
+    let tasks = (capabilities, &mut tracked);
+    let (ran, command_status, ended) = run(config, instance, readers, tasks, &written)?;
     let (cpus, mut calls) = ran;
     calls.refused = refused.map(|error| format!("{error:#}"));
     // To the end, so that the intersection of all streams stays what was recorded.
@@ -319,6 +330,58 @@ fn record_kernel(
     })
 }
 
+/// Begins the stream of state dumps: with those whose events alone are recorded, where not
+/// everybody's are, and with the tables. Gives how many events these are.
+fn begin_dump(
+    trace: &mut KernelTrace,
+    dump: &StateDump,
+    (begin, tracked): (Instant, Option<Vec<Tid>>),
+) -> Result<(StreamWriter, u64)> {
+    let mut dumped = trace.open_dump(begin.min(dump.begin))?;
+    if let Some(tasks) = tracked {
+        trace.tracked(&mut dumped, (begin, &tasks))?;
+    }
+    let events = trace.dump(&mut dumped, dump)?;
+    // At once: who is killed, or has no more room, leaves a trace that knows the tasks.
+    dumped.gap()?;
+    Ok((dumped, events))
+}
+
+/// Those whose events alone are recorded, and where newcomers among them are written down.
+struct Tracked<'r> {
+    /// None where everybody's events are recorded.
+    tracker: Option<Tracker<'r>>,
+    trace: &'r KernelTrace,
+    dumped: &'r mut StreamWriter,
+}
+
+impl Tracked<'_> {
+    fn look(&mut self) -> Result<()> {
+        let newcomers = self.tracker.as_mut().map(Tracker::newcomers);
+        let newcomers = newcomers.transpose()?.unwrap_or_default();
+        match newcomers.is_empty() {
+            true => Ok(()),
+            false => self.write(clock::monotonic(), &newcomers),
+        }
+    }
+
+    /// Says that what these do from `at` on is recorded.
+    fn write(&mut self, at: Instant, tasks: &[Tid]) -> Result<()> {
+        self.trace.tracked(self.dumped, (at, tasks))?;
+        self.dumped.gap()
+    }
+
+    /// The same of the command, if it is meant.
+    fn write_command(&mut self, at: Instant, command: &Child) -> Result<()> {
+        match &self.tracker {
+            Some(tracker) if tracker.has_command() => {
+                self.write(at, &[Tid(command.id().cast_signed())])
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 fn covered(mut converter: CpuConverter, begin: Instant) -> Result<CpuConverter> {
     converter.covers(begin)?;
     Ok(converter)
@@ -333,7 +396,12 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
     let probes = (!config.probes.is_empty())
         .then(|| Probes::install(&tracefs, &config.probes))
         .transpose()?;
-    let events = with_probes(&config.events, probes.as_ref());
+    let tracked = config.track.as_ref().map(Track::first).transpose()?;
+    let mut events = with_probes(&config.events, probes.as_ref());
+    if tracked.is_some() {
+        // A trace has to say who joins those that are tracked.
+        events = events.with(FORK);
+    }
     let recorder_config = |without| RecorderConfig {
         events: events.clone(),
         buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
@@ -343,6 +411,7 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
         filters: config.filters.clone(),
         without,
         functions: config.functions.clone(),
+        tracked: tracked.clone(),
     };
     let available = tracefs.available_events()?;
     let selected = events.resolve(&available)?;
@@ -353,7 +422,7 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
     };
     let recorder = Recorder::start(&recorder_config(wanted.events.clone()))?;
     let (cpus, bytes) = (recorder.cpus(), config.buffer_bytes_per_cpu);
-    match SyscallRecorder::start(wanted, &cpus, bytes, config.own_calls) {
+    match SyscallRecorder::start(wanted, &cpus, bytes, (config.own_calls, tracked.clone())) {
         Ok(calls) => Ok((recorder.with_probes(probes), Some(calls), None)),
         Err(error) if error.kind() == ErrorKind::StorageFull => Err(error),
         // ftrace has their numbers, and no more.
@@ -382,7 +451,7 @@ fn run(
     config: &RecordConfig,
     instance: &Instance,
     (lanes, calls): (Vec<Lane<'_>>, Option<SyscallRecorder>),
-    capabilities: &Capabilities,
+    (capabilities, tracked): (&Capabilities, &mut Tracked<'_>),
     written: &Written<'_>,
 ) -> Result<Ran> {
     // Raised when events no longer come in: the readers empty the rings a last time.
@@ -417,7 +486,7 @@ fn run(
             })
         });
         written.progress.over(written.source)?;
-        let waited = wait(config, written.failed);
+        let waited = wait(config, written.failed, Some(tracked));
         let stopped = instance.stop();
         let ended = StdInstant::now();
         drained.store(true, Ordering::Release);
@@ -445,9 +514,21 @@ fn run(
 }
 
 /// Waits for the first of: duration over, command ended, flag raised, reader failed.
-fn wait(config: &RecordConfig, failed: &AtomicBool) -> Result<Option<ExitStatus>> {
+fn wait(
+    config: &RecordConfig,
+    failed: &AtomicBool,
+    mut tracked: Option<&mut Tracked<'_>>,
+) -> Result<Option<ExitStatus>> {
     (config.begun)(config);
-    let mut child = config.command.as_deref().map(start_command).transpose()?;
+    let tracker = tracked
+        .as_ref()
+        .and_then(|tracked| tracked.tracker.as_ref());
+    let started_at = clock::monotonic();
+    let start = |words| start_command(words, tracker);
+    let mut child = config.command.as_deref().map(start).transpose()?;
+    if let (Some(tracked), Some(child)) = (&mut tracked, &child) {
+        tracked.write_command(started_at, child)?;
+    }
     let limit = config
         .duration
         .map(|limit| StdDuration::from_nanos(limit.as_ns_unsigned()));
@@ -465,23 +546,27 @@ fn wait(config: &RecordConfig, failed: &AtomicBool) -> Result<Option<ExitStatus>
             // The command goes on without us: it is the user's, and only recording is over.
             return Ok(None);
         }
+        if let Some(tracked) = &mut tracked {
+            tracked.look()?;
+        }
         let left = limit.map_or(POLL_PERIOD, |limit| limit.saturating_sub(begin.elapsed()));
         std::thread::sleep(left.min(POLL_PERIOD));
     }
 }
 
-fn start_command(words: &[OsString]) -> Result<Child> {
+fn start_command(words: &[OsString], tracker: Option<&Tracker<'_>>) -> Result<Child> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(Error::new(ErrorKind::InvalidInput, "no command after '--'")
             .fix("rtscope record -- COMMAND"));
     };
-    descriptors::with_given_limit(Command::new(program).args(arguments))
-        .spawn()
-        .map_err(|error| {
-            Error::io(
-                format!("cannot start '{}'", program.to_string_lossy()),
-                error,
-            )
-            .fix("check the command's name and its path")
-        })
+    let mut command = Command::new(program);
+    descriptors::with_given_limit(command.args(arguments));
+    let spawned = match tracker {
+        Some(tracker) => tracker.spawn(&mut command),
+        None => command.spawn(),
+    };
+    spawned.map_err(|error| {
+        let what = format!("cannot start '{}'", program.to_string_lossy());
+        Error::io(what, error).fix("check the command's name and its path")
+    })
 }

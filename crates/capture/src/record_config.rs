@@ -15,6 +15,7 @@ use crate::probes::Probe;
 use crate::select::EventSelection;
 use crate::syscalls::CallsSummary;
 use crate::traced_functions::FunctionPatterns;
+use crate::track::Track;
 use crate::user::{UserConfig, UserSummary};
 
 /// What to record, for how long, and where to.
@@ -34,6 +35,8 @@ pub struct RecordConfig {
     pub command: Option<Vec<OsString>>,
     /// Filters, each on one event, in the language of every verb; several of one event: any.
     pub filters: Vec<(EventName, String)>,
+    /// Whose events alone; everybody's when nobody is named.
+    pub track: Option<Track>,
     /// Probes in programs and in the kernel.
     pub probes: Vec<Probe>,
     /// Functions of the kernel.
@@ -69,6 +72,7 @@ impl RecordConfig {
             user: None,
             command: None,
             filters: Vec::new(),
+            track: None,
             probes: Vec::new(),
             functions: FunctionPatterns::default(),
             memory_maps: false,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use event::{Cpu, Error, ErrorKind, Result};
+use event::{Cpu, Error, ErrorKind, Result, Tid};
 use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, Switch, Tracefs};
 
 use crate::housekeeping;
@@ -45,6 +45,8 @@ pub struct RecorderConfig {
     pub without: BTreeSet<EventName>,
     /// Functions of the kernel.
     pub functions: FunctionPatterns,
+    /// Only what these tasks do, and all that descend from them; else what all do.
+    pub tracked: Option<Vec<Tid>>,
 }
 
 impl Default for RecorderConfig {
@@ -58,6 +60,7 @@ impl Default for RecorderConfig {
             filters: Vec::new(),
             without: BTreeSet::new(),
             functions: FunctionPatterns::default(),
+            tracked: None,
         }
     }
 }
@@ -215,6 +218,11 @@ impl Recorder {
             .collect()
     }
 
+    /// Whose events alone are recorded now, where not everybody's are.
+    pub(crate) fn tracked(&self) -> Result<Vec<Tid>> {
+        self.instance.tracked()
+    }
+
     /// What is needed to understand the pages.
     pub fn formats(&self) -> Arc<Formats> {
         Arc::clone(&self.formats)
@@ -304,6 +312,9 @@ fn set_up(
     instance.set_overwrite(true)?;
     if let Some(cpus) = &config.cpus {
         instance.set_cpus(cpus)?;
+    }
+    if let Some(tasks) = &config.tracked {
+        instance.track_alone(tasks, !config.functions.is_empty())?;
     }
     for (event, words) in filters {
         instance.set_filter(event, words)?;

@@ -3,7 +3,7 @@
 use event::{Duration, TimeRange};
 use kernel_state::bind::Families;
 use kernel_state::places;
-use trace::{FILTERED_EVENTS, TraceInfo};
+use trace::{FILTERED_EVENTS, TRACKED_TASKS, TraceInfo};
 
 use crate::diagnose::is_virtual;
 use crate::finding::{Basis, Grade, LateActivation, SleepsInside, Warning};
@@ -19,6 +19,12 @@ pub(crate) fn warnings(
     let basis = &model.basis;
     warnings.extend(of_losses(basis));
     let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
+    if let Some(words) = info.environment.get(TRACKED_TASKS) {
+        warn(
+            format!("recorded with --track {words}: who else had a CPU is not known"),
+            "record without --track to see who it was",
+        );
+    }
     if model.lacks_evidence(TimeRange::ALL, None) {
         warn(
             "a part of what the watch saw is missing: the hit that it told of may be".to_owned(),

@@ -2,7 +2,7 @@
 
 mod ledger;
 
-use diagnosis::{Diagnosis, Grade};
+use diagnosis::{Diagnosis, Grade, Query, diagnose};
 use ledger::{FAIR, FAIR_TOO, HOG, SECOND, VICTIM, ask, check, idle_machine, timer_wakes_victim};
 use testkit::{SyntheticTrace, Task};
 
@@ -130,6 +130,53 @@ fn switches_that_a_filter_left_out_are_not_laid_at_the_kernels_door() {
     check(None, by_kernel);
     check(Some("sched_waking"), by_kernel);
     check(Some("sched_switch,sched_waking"), by_filter);
+}
+
+#[test]
+fn in_a_trace_of_some_tasks_alone_nobody_else_is_accused() {
+    // The switches between FAIR, which the victim left the CPU to, and HOG, which it took it from,
+    // are not recorded: FAIR_TOO may have run, too.
+    let tracked = |tid: i32| [("tid", event::Value::Signed(i64::from(tid)))];
+    let trace = SyntheticTrace::new().environment("rtscope_tracked_tasks", "npt");
+    let trace = trace.event("rtscope_tracked", &tracked(VICTIM.tid));
+    let trace = trace.at(100).block(VICTIM, FAIR);
+    let trace = timer_wakes_victim(trace.at(900), 1000);
+    let trace = trace
+        .at(3005)
+        .block(FAIR, VICTIM)
+        .at(3015)
+        .block(VICTIM, HOG);
+    // HOG is woken by the victim, and what it does is not recorded.
+    let trace = trace.at(4000).block(FAIR, VICTIM).at(4010).wake(HOG);
+    let trace = trace
+        .at(4020)
+        .block(VICTIM, HOG)
+        .at(9000)
+        .block(HOG, VICTIM);
+    let trace = trace.at(9010).block(VICTIM, FAIR).build();
+    let query = Query {
+        worst: 9,
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace, &query).expect("it can be diagnosed");
+    let terms = diagnosis
+        .activations
+        .iter()
+        .flat_map(|late| &late.ledger.terms);
+    let terms: Vec<_> = terms.map(|term| term.kind.to_string()).collect();
+    let accused = |task: Task| terms.iter().any(|term| term.contains(task.comm));
+    assert!(![FAIR, FAIR_TOO, HOG].into_iter().any(accused), "{terms:?}");
+    assert!(!diagnosis.activations.is_empty());
+    let judged = &diagnosis.basis.judged;
+    assert!(
+        judged.iter().all(|(task, _)| task.tid.0 == VICTIM.tid),
+        "{judged:?}"
+    );
+    let said: Vec<_> = diagnosis.warnings.iter().map(|w| &w.what).collect();
+    assert!(
+        said.iter().any(|what| what.contains("--track npt")),
+        "{said:?}"
+    );
 }
 
 #[test]

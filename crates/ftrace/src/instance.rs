@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use event::{Cpu, Error, ErrorKind, Result};
+use event::{Cpu, Error, ErrorKind, Result, Tid};
 
 use crate::tracefs::{read_text, write_text};
 use crate::{CpuStatistics, EventName, PageLayout, PagePipe, Tracefs, task_names};
@@ -15,6 +15,13 @@ pub(crate) const NAME_PREFIX: &str = "rtscope-";
 /// How often a removal is tried, a few milliseconds apart: a closing reader may still hold a page,
 /// and others look into all instances, on a busy machine for long.
 const REMOVE_TRIES: u32 = 400;
+
+/// No task has this number: with it a list of tasks is never empty, which would mean all.
+const NOBODY: i32 = 1 << 22;
+/// Whose events are recorded, and what makes their children follow.
+const TRACKED: (&str, &str) = ("set_event_pid", "options/event-fork");
+/// The same of functions.
+const TRACKED_FUNCTIONS: (&str, &str) = ("set_ftrace_pid", "options/function-fork");
 
 /// Numbers the instances of this process.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
@@ -170,6 +177,62 @@ impl Instance {
         self.write("tracing_cpumask", &cpu_mask(cpus))
     }
 
+    /// Records what these tasks do and all that descend from them, and nothing else: switches and
+    /// wake-ups where one of them is a part. More can be added by [`Instance::track`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] when this kernel cannot.
+    pub fn track_alone(&self, tasks: &[Tid], functions: bool) -> Result<()> {
+        for (list, follows) in tracked_lists(functions) {
+            let refused = |error| {
+                let what = "this kernel cannot record the events of some tasks alone";
+                Error::new(ErrorKind::Unsupported, what)
+                    .found(format!("it refuses {list} or {follows} of an instance"))
+                    .fix("record all without --track; cat --filter shows some of it")
+                    .cause(error)
+            };
+            self.write(follows, "1").map_err(refused)?;
+            self.write(list, &NOBODY.to_string()).map_err(refused)?;
+        }
+        self.track(tasks, functions)
+    }
+
+    /// Adds tasks to those that are recorded alone.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn track(&self, tasks: &[Tid], functions: bool) -> Result<()> {
+        let words: Vec<String> = tasks.iter().map(|task| task.0.to_string()).collect();
+        if words.is_empty() {
+            return Ok(());
+        }
+        let mut lists = tracked_lists(functions);
+        lists.try_for_each(|(list, _)| write_text(&self.path.join(list), &words.join(" "), true))
+    }
+
+    /// The tasks that are recorded alone now, as the kernel has them: also those that came since.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn tracked(&self) -> Result<Vec<Tid>> {
+        let text = self.read(TRACKED.0)?;
+        let all = text.lines().filter_map(|line| line.trim().parse().ok());
+        Ok(all.filter(|tid| *tid != NOBODY).map(Tid).collect())
+    }
+
+    /// Files to which a process that is to be recorded alone adds its number by itself.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn tracked_files(&self, functions: bool) -> Result<Vec<fs::File>> {
+        let open = |(list, _): (&str, &str)| {
+            let path = self.path.join(list);
+            let file = fs::OpenOptions::new().append(true).open(&path);
+            file.map_err(|error| Error::io(format!("cannot open {}", path.display()), error))
+        };
+        tracked_lists(functions).map(open).collect()
+    }
+
     /// Switches an event on.
     ///
     /// # Errors
@@ -317,6 +380,12 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
             }
         }
     }
+}
+
+fn tracked_lists(functions: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
+    [Some(TRACKED), functions.then_some(TRACKED_FUNCTIONS)]
+        .into_iter()
+        .flatten()
 }
 
 /// Words of 32 bits in hexadecimal, the most significant first, with commas: as cpumasks are read.

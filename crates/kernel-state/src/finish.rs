@@ -28,7 +28,7 @@ impl Kernel {
                     self.tell_unseen(cpu, end_ns, sink)
                 }
                 Belief::Unseen => {}
-                Belief::UntilFirstSwitch | Belief::Lost => {
+                Belief::UntilFirstSwitch | Belief::Lost | Belief::Untracked => {
                     self.tell(cpu, &run, part(Holder::Unknown), sink);
                 }
                 Belief::Switched(Holder::Idle) if hides_idle => {

@@ -35,7 +35,7 @@ mod window;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trace::{EventView, Symbols, Trace};
+use trace::{EventView, Symbols, TRACKED_TASKS, Trace};
 
 use crate::bind::{Binding, Bound, Families, Known};
 
@@ -124,6 +124,8 @@ pub struct Kernel {
     /// Which of them the trace has.
     families: Families,
     follows: Follow,
+    /// The trace is of some tasks alone.
+    tracks: bool,
     /// Nothing that was open before this is known: events were lost.
     known_from_ns: i64,
     /// The latest of those losses began here.
@@ -154,6 +156,7 @@ impl Kernel {
         Kernel {
             symbols: functions::symbols(trace, binding.has_functions()),
             families,
+            tracks: trace.info().environment.contains_key(TRACKED_TASKS),
             irq_names: HashMap::new(),
             follows,
             known_from_ns: i64::MIN,

@@ -74,7 +74,7 @@ impl Kernel {
             }
             Belief::Switched(_) => task.doubtful = true,
             Belief::Lost => task.doubtful |= run.is_doubted,
-            Belief::Unseen | Belief::UntilFirstSwitch => {}
+            Belief::Unseen | Belief::UntilFirstSwitch | Belief::Untracked => {}
         }
     }
 

@@ -116,6 +116,8 @@ pub struct Process {
     /// What its first wake-up called it, when that was the first that was seen of it. Not its name
     /// in reports: there it gets one, as in lttng-analyses, when it runs.
     pub woken_as: Comm,
+    /// Its events are recorded, in a trace of some tasks alone.
+    pub(crate) is_tracked: bool,
     /// On LTTng's scale.
     pub prio: Option<i32>,
     /// By number, in the order of their opening. Threads keep theirs with the group's leader.

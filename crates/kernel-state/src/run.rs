@@ -57,6 +57,9 @@ pub(super) enum Belief {
     Lost,
     /// The last switch said so.
     Switched(Holder),
+    /// One whose events are not recorded had it at the last switch; who else did since, nobody
+    /// recorded.
+    Untracked,
 }
 
 /// Wake-ups of the task that seems to have a CPU.
@@ -214,7 +217,10 @@ impl Kernel {
         match run.belief {
             Belief::Unseen => {}
             Belief::UntilFirstSwitch => {
-                let part = whole(holder);
+                let part = whole(match self.is_untracked(prev) {
+                    true => Holder::Unknown,
+                    false => holder,
+                });
                 self.cpus[cpu as usize].first_run = Some((run, part));
                 return;
             }
@@ -226,6 +232,7 @@ impl Kernel {
                     self.doubt_waiting(cpu, holder);
                 }
             }
+            Belief::Untracked => self.tell(cpu, &run, whole(Holder::Unknown), sink),
             Belief::Switched(believed) if believed == holder => {
                 if run.moved {
                     self.settle_moved(cpu, None, sink);
@@ -239,13 +246,22 @@ impl Kernel {
         self.recycle(cpu, run);
     }
 
+    /// Whether what a task does is not in the trace, which is of others alone.
+    pub(super) fn is_untracked(&self, task: ProcId) -> bool {
+        self.tracks && !self.process(task).is_tracked
+    }
+
     /// `next` has the CPU from now on.
     #[inline]
     pub(super) fn begin_run(&mut self, cpu: u32, next: ProcId) {
         let (now_ns, holder) = (self.now_ns, self.holder(next));
         let tid = self.process(next).tid;
+        let is_untracked = self.is_untracked(next);
         let Some(state) = self.cpu(cpu) else { return };
-        state.run.belief = Belief::Switched(holder);
+        state.run.belief = match is_untracked {
+            true => Belief::Untracked,
+            false => Belief::Switched(holder),
+        };
         state.run.tid = Some(tid);
         (state.run.begin_ns, state.run.proven_ns) = (now_ns, now_ns);
         (state.run.is_found, state.run.is_doubted) = (false, false);

@@ -142,6 +142,7 @@ impl Kernel {
             let process = self.processes.get_mut(prev);
             // Another thread may get its number, unseen.
             (process.blocked_since_ns, process.call) = (None, None);
+            process.is_tracked = false;
         }
     }
 
@@ -259,6 +260,11 @@ impl Kernel {
         if process.tid == 0 {
             return;
         }
+        if self.tracks && !process.is_tracked {
+            // When it sleeps, waits and runs from here on is not recorded.
+            process.doubtful = true;
+            return;
+        }
         let pending = process.pending.take().filter(|_| !runnable);
         process.blocked_since_ns = (!runnable).then_some(now_ns);
         process.runnable_since_ns = runnable.then_some(now_ns);
@@ -325,6 +331,8 @@ impl Kernel {
             pid: Some(event.i64(child_pid) as i32),
             comm: Comm::new(event.text(child_comm)),
             files: IndexMap::with_capacity(inherited.len()),
+            // Only forks of those that are tracked are recorded then.
+            is_tracked: self.tracks,
             ..Process::default()
         });
         for (fd, file) in inherited {

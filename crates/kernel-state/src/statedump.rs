@@ -12,6 +12,10 @@ const O_CLOEXEC: i64 = 0o2_000_000;
 impl Kernel {
     pub(super) fn state_dump<S: Sink>(&mut self, event: &EventView<'_>, dump: Dump, sink: &mut S) {
         match dump {
+            Dump::Tracked { tid } => {
+                let task = self.processes.find_or_add(event.i64(tid) as i32);
+                self.processes.get_mut(task).is_tracked = true;
+            }
             Dump::Disk { dev, name } => {
                 let name = event::plain_text(event.text(name));
                 let dev = event.u64(dev);

@@ -59,15 +59,13 @@ impl Kernel {
             };
             return known;
         }
-        let id = match known {
-            Some(id) => id,
-            None => self.processes.add(Process {
-                tid: wake_up.tid,
-                woken_as: Comm::new(wake_up.comm),
-                ..Process::default()
-            }),
-        };
+        let id = known.unwrap_or_else(|| self.add_woken(wake_up));
         self.prio(id, wake_up.prio, sink);
+        if self.is_untracked(id) {
+            // When it has a CPU is not recorded: nothing of it begins here.
+            self.wakee = Wakee::Waited;
+            return id;
+        }
         self.wake_again(id, kind, sink);
         let slept = self.surely_sleeps(id);
         let process = self.processes.get_mut(id);
@@ -93,6 +91,15 @@ impl Kernel {
         self.woken(id, by, sink);
         self.arrive(id, wake_up.target.unwrap_or(cpu), kind == WakeKind::Waking);
         id
+    }
+
+    /// A task of which nothing was seen before it is woken.
+    fn add_woken(&mut self, wake_up: &WakeUp<'_>) -> ProcId {
+        self.processes.add(Process {
+            tid: wake_up.tid,
+            woken_as: Comm::new(wake_up.comm),
+            ..Process::default()
+        })
     }
 
     /// Whether a task was seen to sleep, and no event was lost since.

@@ -63,7 +63,7 @@ pub use ctf::reader::{Violation, Violations};
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost, LostFrom, Place};
 pub use look::LOOK_EVENTS_MAX;
 pub use memory::{MemoryEvent, MemoryTrace};
-pub use missing::{FILTERED_EVENTS, RECORDED_CPUS};
+pub use missing::{FILTERED_EVENTS, RECORDED_CPUS, TRACKED_TASKS};
 pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
 pub use symbols::{NO_FUNCTION, Symbols};
 

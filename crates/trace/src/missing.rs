@@ -16,6 +16,9 @@ const OURS: &str = "rtscope_version";
 pub const RECORDED_CPUS: &str = "rtscope_cpus";
 /// The events of which `record --filter` let the kernel write some only, as a list: `a,b`.
 pub const FILTERED_EVENTS: &str = "rtscope_filtered_events";
+/// Whose events alone `record --track` let the kernel write, in its words. What others did is not
+/// in the trace, nor who else had a CPU.
+pub const TRACKED_TASKS: &str = "rtscope_tracked_tasks";
 /// How the files of the kernel's events begin there.
 const EVENTS: &str = "channel";
 /// More CPUs than a kernel can be built for.

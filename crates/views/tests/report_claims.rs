@@ -55,6 +55,37 @@ fn cputop_gives_each_task_its_share_and_each_cpu_the_sum() {
 }
 
 #[test]
+fn in_a_trace_of_some_tasks_alone_nobody_else_gets_time() {
+    let trace = |tracks: bool| {
+        let trace = match tracks {
+            true => SyntheticTrace::new().environment("rtscope_tracked_tasks", "b"),
+            false => SyntheticTrace::new(),
+        };
+        let tracked = [("tid", Value::Signed(i64::from(B.tid)))];
+        let trace = trace.event("rtscope_tracked", &tracked);
+        // From 10 to 90, `a` may have had the CPU, and others too.
+        let trace = trace.run(B).at(10).block(B, A).at(90).preempt(A, B);
+        trace.at(100).block(B, A).build()
+    };
+    let shares = |tracks: bool| -> Vec<(Cell, f64)> {
+        let options = ReportOptions::default();
+        let threads = rows(&trace(tracks), "cputop", &options, "per-process");
+        let share = |row: Vec<Cell>| match row[3] {
+            Cell::Ratio(share) => (row[0].clone(), (share * 100.0).round()),
+            _ => panic!("{row:?}"),
+        };
+        threads.into_iter().map(share).collect()
+    };
+    let of = |tracks: bool, task: Task| {
+        let all = shares(tracks);
+        let own = all.iter().find(|(who, _)| *who == process(task));
+        own.map_or(0.0, |(_, share)| *share)
+    };
+    assert_eq!((of(false, A), of(false, B)), (80.0, 20.0));
+    assert_eq!((of(true, A), of(true, B)), (0.0, 20.0));
+}
+
+#[test]
 fn a_wait_goes_from_the_first_wake_up_to_the_switch_and_names_the_waker() {
     let trace = preemption().build();
     let found = rows(&trace, "schedlog", &ReportOptions::default(), "log");

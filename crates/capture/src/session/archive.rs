@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctf::writer::{EnvValue, Outlet, StagedDir, StreamWriter};
-use event::{Cpu, EventClass, Instant, Result, TimeRange};
+use event::{Cpu, EventClass, Instant, Result, Tid, TimeRange};
 use ftrace::EventName;
 use host::capabilities::Capabilities;
 use relay::{Delivery, End, Route};
@@ -18,6 +18,7 @@ use crate::kernel_ctf::{KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
 use crate::progress::{Progress, Source};
 use crate::statedump::StateDump;
+use crate::track::Track;
 use crate::unfinished::holds_packets;
 use crate::{clock, environment, stream};
 
@@ -31,6 +32,7 @@ pub(super) struct OfKernel<'a> {
     pub calls: Vec<EventClass>,
     pub cpus: Vec<Cpu>,
     pub filters: &'a [(EventName, String)],
+    pub track: Option<&'a Track>,
     pub functions: Functions,
     pub memory_maps: bool,
     pub buffer_bytes_per_cpu: usize,
@@ -201,6 +203,7 @@ impl Archive {
             environment::environment(&self.name(), of.command_line, of.capabilities);
         environment.push(environment::recorded(&of.cpus));
         environment.extend(environment::filtered(of.filters));
+        environment.extend(environment::tracked(of.track));
         let classes = (Arc::clone(&of.classes), &of.calls[..]);
         let offset = self.wall_offset_ns;
         let mut trace = KernelTrace::create(self.root(), classes, environment, offset, false)?;
@@ -229,6 +232,21 @@ impl Archive {
         stream.gap()?;
         self.dump = Some(stream);
         self.progress.over(self.source)
+    }
+
+    /// Says whose events alone it has from `at` on.
+    pub fn tracked(&mut self, at: Instant, tasks: &[Tid]) -> Result<()> {
+        let Some(kernel) = &mut self.kernel else {
+            return Ok(());
+        };
+        let mut stream = match self.dump.take() {
+            Some(stream) => stream,
+            None => kernel.open_dump(self.begin.min(at))?,
+        };
+        kernel.tracked(&mut stream, (at, tasks))?;
+        stream.gap()?;
+        self.dump = Some(stream);
+        Ok(())
     }
 
     /// Ends it at `end`: `got` is what its other streams have. None when nothing is in it: a trace

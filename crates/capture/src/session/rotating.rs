@@ -23,6 +23,7 @@ use crate::record::start_recorders;
 use crate::recorder::Recorder;
 use crate::statedump::StateDump;
 use crate::syscalls::SyscallRecorder;
+use crate::track::Tracker;
 use crate::turn::{Ended, Fills, Turn};
 use crate::user::{UserRecorder, UserSummary, UserTarget, UserTurn};
 use crate::{clock, housekeeping};
@@ -86,6 +87,11 @@ pub(super) fn run(desk: &mut Desk<'_>, capabilities: &Capabilities) -> Result<()
         }
         Err(error) => {
             let is_gone = archive.is_gone();
+            // Whatever failed first, that is why.
+            let error = match is_gone {
+                true => folder_is_gone(desk),
+                false => error,
+            };
             let left = archive.leave();
             if let Ok(Some(facts)) = &left {
                 // The first error is the one to be told.
@@ -158,6 +164,7 @@ impl<'a> Kernel<'a> {
                 .unwrap_or_default(),
             cpus: recorder.cpus(),
             filters: &config.record.filters,
+            track: config.record.track.as_ref(),
             functions: Functions::read(&config.output),
             memory_maps: config.record.memory_maps,
             buffer_bytes_per_cpu: config.record.buffer_bytes_per_cpu,
@@ -166,6 +173,9 @@ impl<'a> Kernel<'a> {
         if let (Some(calls), Some(trace)) = (&mut calls, archive.kernel()) {
             let (streams, first_class) = trace.calls(&of.cpus)?;
             calls.write_to(streams, first_class, archive.begin)?;
+        }
+        if of.track.is_some() {
+            archive.tracked(archive.begin, &recorder.tracked()?)?;
         }
         archive.dump(&dump)?;
         Ok(Kernel {
@@ -199,11 +209,18 @@ impl<'a> Kernel<'a> {
                 Err(error) => return (Err(error), begun.archive, Got::default()),
             };
             let calls = self.calls.take();
+            let of_functions = (instance, !record.functions.is_empty());
+            let tracker = |track| Tracker::new(track, of_functions, calls.as_ref());
+            let tracker = match record.track.as_ref().map(tracker).transpose() {
+                Ok(tracker) => tracker,
+                Err(error) => return (Err(error), begun.archive, Got::default()),
+            };
             let readers = written.start(scope, instance, (lanes, calls), &begun.archive);
             let mut session = Session {
                 archive: begun.archive,
                 user: begun.user,
                 kernel: Some((&mut self.of, &readers)),
+                tracker,
                 ended: Some(&readers.ended),
                 fills: Some(&fills),
                 failed,
@@ -232,6 +249,7 @@ impl Begun<'_> {
             archive: self.archive,
             user: self.user,
             kernel: None,
+            tracker: None,
             ended: None,
             fills: None,
             failed: self.failed,
@@ -250,6 +268,8 @@ struct Session<'s, 'k> {
     archive: Archive,
     user: Option<&'s UserRecorder>,
     kernel: Option<(&'s mut OfKernel<'k>, &'s Readers<'s>)>,
+    /// Looks for newcomers where some tasks alone are recorded.
+    tracker: Option<Tracker<'s>>,
     ended: Option<&'s Receiver<Ended>>,
     fills: Option<&'s Fills>,
     failed: &'s AtomicBool,
@@ -334,6 +354,13 @@ impl Engine for Session<'_, '_> {
             self.looked = StdInstant::now();
             if self.archive.is_gone() {
                 return Err(Trouble::Refused(folder_is_gone(desk)));
+            }
+        }
+        if let Some(tracker) = &mut self.tracker {
+            let newcomers = tracker.newcomers().map_err(Trouble::Fatal)?;
+            if !newcomers.is_empty() {
+                let told = self.archive.tracked(clock::monotonic(), &newcomers);
+                told.map_err(Trouble::Fatal)?;
             }
         }
         let every = desk.config.rotate_every;
@@ -427,6 +454,9 @@ impl Session<'_, '_> {
             None => StateDump::default(),
         };
         next.begin = at;
+        if let Some(tracker) = &self.tracker {
+            next.tracked(at, &tracker.tracked()?)?;
+        }
         next.dump(&dump)?;
         Ok(at)
     }

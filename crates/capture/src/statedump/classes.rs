@@ -14,6 +14,7 @@ pub(super) const FILE: u32 = 5;
 pub(super) const MAP: u32 = 6;
 pub(super) const INTERFACE: u32 = 7;
 pub(super) const DEVICE: u32 = 8;
+pub(super) const TRACKED: u32 = 9;
 
 /// The classes; their numbers are for the caller to set.
 pub(crate) fn classes() -> Vec<EventClass> {
@@ -30,6 +31,7 @@ pub(crate) fn classes() -> Vec<EventClass> {
             "lttng_statedump_block_device",
             vec![unsigned("dev"), text("diskname")],
         ),
+        class("rtscope_tracked", vec![signed("tid")]),
     ]
 }
 

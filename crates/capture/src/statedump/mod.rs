@@ -9,11 +9,11 @@ use std::fs;
 use std::path::Path;
 
 use ctf::writer::{PayloadWriter, StreamWriter};
-use event::{Instant, Result};
+use event::{Instant, Result, Tid};
 
 use crate::clock;
 pub(crate) use classes::classes;
-use classes::{DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, START, TASK};
+use classes::{DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, START, TASK, TRACKED};
 pub use devices::{BlockDevice, NetworkInterface};
 use files::numbered;
 pub use files::{MemoryMap, OpenFile};
@@ -182,6 +182,17 @@ impl StateDump {
         write(END, self.end, payload.clear())?;
         Ok(events)
     }
+}
+
+/// Says whose events alone are recorded from `at` on.
+pub(crate) fn write_tracked(
+    stream: &mut StreamWriter,
+    first_class: u32,
+    (at, tasks): (Instant, &[Tid]),
+) -> Result<()> {
+    let class = first_class + TRACKED;
+    let mut all = tasks.iter();
+    all.try_for_each(|task| stream.event(class, at, &task.0.to_le_bytes()))
 }
 
 impl InterruptLine {

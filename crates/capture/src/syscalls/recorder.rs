@@ -8,9 +8,9 @@ use std::time::Instant as StdInstant;
 
 use abi::syscalls::{CALLS_MAX, RawCall, RawSyscall, SYSCALL_COMPAT, SYSCALL_EXIT};
 use abi::syscalls::{WANTED_ENTRY, WANTED_EXIT};
-use bpf_host::{SyscallConfig, SyscallWatch, UNKNOWN_CALL};
+use bpf_host::{CallTracker, SyscallConfig, SyscallWatch, UNKNOWN_CALL};
 use ctf::writer::{PayloadWriter, StreamWriter};
-use event::{Cpu, EventClass, Instant, Result};
+use event::{Cpu, EventClass, Instant, Result, Tid};
 use ftrace::EventName;
 
 use super::batch::Batch;
@@ -217,11 +217,12 @@ impl SyscallRecorder {
         wanted: Wanted,
         cpus: &[Cpu],
         buffer_bytes_per_cpu: usize,
-        own: bool,
+        (own, tracked): (bool, Option<Vec<Tid>>),
     ) -> Result<Self> {
         let config = SyscallConfig {
             calls: wanted.calls.clone(),
             own,
+            tracked,
             buffer_bytes_per_cpu,
             cpus: cpus.to_vec(),
             // It costs every program of the machine; whoever wants to know switches it on.
@@ -237,6 +238,11 @@ impl SyscallRecorder {
             written: CallsSummary::default(),
             events: 0,
         })
+    }
+
+    /// Who names more tasks whose calls are meant.
+    pub(crate) fn tracker(&self) -> Result<CallTracker> {
+        self.watch.tracker()
     }
 
     /// The classes of its events.

@@ -36,7 +36,7 @@ pub struct RecordWhat {
     /// What these carry too, as in procname,prio
     ///
     /// procname, prio, policy, cpu_id, ip, vuid, pid_ns and more: docs/contexts.md has them.
-    #[arg(long, value_name = "LIST", requires = "user")]
+    #[arg(long, value_name = "LIST")]
     pub context: Vec<String>,
     /// EVENT only where EXPR holds; repeatable
     ///
@@ -45,6 +45,13 @@ pub struct RecordWhat {
     /// Of several for one EVENT, any may hold. docs/filter.md is the language.
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,
+    /// Only events of WHOM and of all that descend from them; repeatable
+    ///
+    /// A task as in --task (jackd, pid:4711, process:NAME), cgroup:PATH, unit:NAME, container:NAME,
+    /// or command: what is run here, from its first instruction on. The kernel leaves out the rest;
+    /// switches and wake-ups of WHOM are kept whole.
+    #[arg(long, value_name = "WHOM", hide_short_help = true)]
+    pub track: Vec<String>,
     /// An event at a function of a program: [NAME=]FILE:FUNCTION [FIELD=EXPR[:TYPE]]…
     ///
     /// As in 'alloc=libc.so.6:malloc size=arg1:size_t'; docs/probes.md has the expressions. Alone,

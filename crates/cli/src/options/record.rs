@@ -13,6 +13,7 @@ use relay::To;
 use super::events::Wanted;
 use super::receive::to;
 use super::tasks::{groups, processes, tasks};
+use super::track::TrackOptions;
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
 
@@ -38,6 +39,8 @@ pub struct RecordOptions {
     pub user: Option<UserConfig>,
     /// Filters: event, and expression.
     pub filters: Vec<(String, String)>,
+    /// Whose events alone; everybody's when nobody was named.
+    pub track: Option<TrackOptions>,
     /// Whether the state dump has the memory of all processes.
     pub maps: bool,
     /// Whether system calls of our own are wanted too.
@@ -63,6 +66,10 @@ impl RecordOptions {
     /// [`ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Record) -> Result<Self> {
         let duration = |text: &String| positive_duration("--duration", text);
+        let usual = RecordOptions::of(&typed.what)?;
+        if let Some(track) = usual.track.as_ref().filter(|_| typed.command.is_empty()) {
+            track.require_no_command()?;
+        }
         Ok(RecordOptions {
             output: typed
                 .output
@@ -74,7 +81,7 @@ impl RecordOptions {
             until: typed.until.into(),
             command: typed.command.clone(),
             to: to(&typed.to)?,
-            ..RecordOptions::of(&typed.what)?
+            ..usual
         })
     }
 
@@ -83,6 +90,9 @@ impl RecordOptions {
     /// # Errors
     /// As [`RecordOptions::new`].
     pub fn of(what: &flags::RecordWhat) -> Result<Self> {
+        if what.user.is_empty() && !what.context.is_empty() {
+            return Err(no_contexts(&what.context));
+        }
         let size = |text: &String| parse_size("--buffer", text);
         let wanted = Wanted::new(what)?;
         let filters: Result<_> = wanted.filters.iter().map(|text| filter(text)).collect();
@@ -98,6 +108,7 @@ impl RecordOptions {
                 .then(|| applications(what))
                 .transpose()?,
             filters: filters?,
+            track: TrackOptions::new(&what.track)?,
             maps: what.maps,
             own_calls: what.own_calls,
             to: None,
@@ -111,6 +122,17 @@ impl RecordOptions {
             command: Vec::new(),
         })
     }
+}
+
+/// Contexts are recorded beside events of applications; the kernel's have theirs otherwise.
+fn no_contexts(typed: &[String]) -> Error {
+    let what = "contexts are recorded beside the events of applications alone";
+    Error::new(ErrorKind::Unsupported, what)
+        .found(format!("--context {}, and no --user", typed.join(",")))
+        .fix(
+            "leave it out: who has each CPU follows from sched_switch, as in \
+             rtscope cat TRACE --filter '$procname == \"app\" && $prio < 0'; or add --user",
+        )
 }
 
 /// Which events of applications, and how.
@@ -153,6 +175,21 @@ fn filter(text: &str) -> Result<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contexts_without_applications_are_refused_with_what_the_kernels_events_have_instead() {
+        let what = flags::RecordWhat {
+            context: vec!["procname".to_owned()],
+            ..flags::RecordWhat::default()
+        };
+        let refused = RecordOptions::of(&what).expect_err("no application");
+        assert_eq!(
+            refused.value_found(),
+            Some("--context procname, and no --user")
+        );
+        let fix = refused.fixed_by().unwrap_or_default();
+        assert!(fix.contains("$procname") && fix.contains("--user"), "{fix}");
+    }
 
     #[test]
     fn rings_are_powers_of_two_within_their_bounds() {

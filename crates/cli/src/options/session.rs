@@ -32,6 +32,7 @@ struct Settings {
     ring: Option<String>,
     context: Vec<String>,
     filter: Vec<String>,
+    track: Vec<String>,
     uprobe: Vec<String>,
     uretprobe: Vec<String>,
     usdt: Vec<String>,
@@ -95,6 +96,15 @@ impl SessionOptions {
                 .fix("leave one of them away"));
         }
         let mut record = RecordOptions::of(&what(&typed.what, &file))?;
+        if let Some(track) = &record.track {
+            track.require_no_command()?;
+            if flight {
+                let what = "a session in flight keeps everybody's events";
+                return Err(Error::new(ErrorKind::Unsupported, what)
+                    .found("flight, and track")
+                    .fix("leave one of them away"));
+            }
+        }
         let output = typed.output.clone().or(file.output);
         record.output = output.unwrap_or_else(|| format!("rtscope-{name}").into());
         let duration = either(&typed.duration, &file.duration);
@@ -136,6 +146,7 @@ fn what(typed: &RecordWhat, file: &Settings) -> RecordWhat {
         ring: typed.ring.clone().or_else(|| file.ring.clone()),
         context: list(&typed.context, &file.context),
         filter: list(&typed.filter, &file.filter),
+        track: list(&typed.track, &file.track),
         uprobe: list(&typed.uprobe, &file.uprobe),
         uretprobe: list(&typed.uretprobe, &file.uretprobe),
         usdt: list(&typed.usdt, &file.usdt),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use diagnosis::quoted;
 use event::{Error, ErrorKind, Result};
-use trace::{OpenOptions, Root, Trace};
+use trace::{OpenOptions, Root, TRACKED_TASKS, Trace};
 
 /// So many places are named; `info --strict` names the others.
 const NAMED_MAX: usize = 3;
@@ -23,6 +23,7 @@ pub fn open(path: &Path) -> Result<Trace> {
 /// As [`Trace::open_all`].
 pub fn open_all(roots: &[Root], options: &OpenOptions) -> Result<Trace> {
     let trace = Trace::open_all(roots, options)?;
+    name_tracked(&trace);
     for (part, violations) in trace.violations() {
         let named = violations.first.iter().take(NAMED_MAX);
         let mut found: Vec<String> = named
@@ -43,6 +44,18 @@ pub fn open_all(roots: &[Root], options: &OpenOptions) -> Result<Trace> {
         );
     }
     Ok(trace)
+}
+
+/// Says whose events alone a trace has: what others did is no part of any answer.
+fn name_tracked(trace: &Trace) {
+    let Some(words) = trace.info().environment.get(TRACKED_TASKS) else {
+        return;
+    };
+    eprintln!(
+        "note: recorded with --track {}: what other tasks did, and who else had a CPU, is not in \
+         it",
+        event::plain_text(words.as_bytes())
+    );
 }
 
 /// Opens traces of one time as one, for a verb that follows tasks through them: one of the kernel,

@@ -8,6 +8,8 @@ use crate::options::parse_size;
 
 /// So many times the room that was too little.
 const GROWTH: u64 = 4;
+/// The kernel makes none that is smaller.
+const KERNEL_BYTES_MIN: u64 = 8 << 10;
 /// The kernel's buffers may take one part in so many of the memory: they are never swapped out.
 const MEMORY_PARTS: u64 = 4;
 /// What sets the size of an application's rings.
@@ -17,7 +19,7 @@ const RING_FULL: &str = "ring full";
 
 /// After losses in the kernel's buffers, of `buffer_bytes` on each of so many CPUs.
 pub fn of_kernel(buffer_bytes: u64, cpus: usize, memory_bytes: u64) -> String {
-    let more_bytes = buffer_bytes.saturating_mul(GROWTH);
+    let more_bytes = buffer_bytes.max(KERNEL_BYTES_MIN).saturating_mul(GROWTH);
     let more = size(more_bytes);
     let all_bytes = more_bytes.saturating_mul(cpus as u64);
     match all_bytes <= memory_bytes / MEMORY_PARTS {
@@ -99,7 +101,8 @@ mod tests {
             let said = of_kernel(bytes, 2, 4 * GIB);
             assert!(said.contains(expect), "{buffer}: {said}");
         };
-        check("1000", "--buffer 4000,");
+        check("1", "--buffer 32K,");
+        check("9000", "--buffer 36000,");
         check("96K", "--buffer 384K,");
         check("4M", "--buffer 16M,");
         check("16M", "--buffer 64M,");

@@ -133,10 +133,8 @@ impl Builder {
         let time_ns = event.time().as_ns();
         self.last_ns = time_ns;
         let known = &bound.known;
-        if let Known::Function(_) = known {
-            return;
-        }
-        let Some(cpu) = kernel.place(bound, event) else {
+        let is_function = matches!(known, Known::Function(_));
+        let Some(cpu) = kernel.place(bound, event).filter(|_| !is_function) else {
             return;
         };
         if self.cpus.len() <= cpu as usize {
@@ -177,6 +175,7 @@ impl Builder {
                 kernel.take_in(known, cpu, event, self);
                 self.life(life, cpu, time_ns, event);
             }
+            Known::Dump(bind::Dump::Tracked { .. }) => kernel.take_in(known, cpu, event, self),
             Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(call) => {
                 kernel.note_call(event, cpu, call);
@@ -408,6 +407,6 @@ fn is_followed(known: &Known) -> bool {
             | Known::Evidence(_)
             | Known::Life(_)
             | Known::Call(_)
-            | Known::Dump(bind::Dump::Process { .. })
+            | Known::Dump(bind::Dump::Process { .. } | bind::Dump::Tracked { .. })
     )
 }

@@ -25,6 +25,10 @@ pub enum Dump {
         dev: FieldId,
         name: FieldId,
     },
+    /// A task whose events are recorded, in a trace of some tasks alone.
+    Tracked {
+        tid: FieldId,
+    },
 }
 
 pub(super) fn bind(class: &EventClass) -> Option<Dump> {
@@ -49,6 +53,7 @@ pub(super) fn bind(class: &EventClass) -> Option<Dump> {
             dev: field("dev")?,
             name: field("diskname")?,
         },
+        "rtscope_tracked" => Dump::Tracked { tid: field("tid")? },
         _ => return None,
     })
 }

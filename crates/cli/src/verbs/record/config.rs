@@ -1,11 +1,14 @@
 //! From what a recording was asked for to what the capture takes.
 
-use capture::{EventSelection, Probe, RecordConfig, named_event};
+use std::sync::Arc;
+
+use capture::{EventSelection, Probe, RecordConfig, Track, named_event};
 use event::{Error, ErrorKind, Result};
 use ftrace::{DynamicEvents, EventName, Tracefs};
 
-use crate::options::RecordOptions;
+use crate::options::{RecordOptions, Target, TrackOptions};
 use crate::signals;
+use crate::verbs::watch::targets::{Matched, Whom};
 
 /// What the capture is to do.
 pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
@@ -29,6 +32,7 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
         events: EventSelection::new(&options.events),
         command: (!options.command.is_empty()).then_some(options.command),
         filters: filters?,
+        track: options.track.map(track),
         probes: options.probes,
         functions: options.functions,
         memory_maps: options.maps,
@@ -39,6 +43,31 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
         stop: signals::take_over()?,
         ..RecordConfig::new(options.output)
     })
+}
+
+/// Whose events alone are recorded.
+fn track(options: TrackOptions) -> Track {
+    let (words, command) = (options.words.clone(), options.command);
+    let has_newcomers = options.has_newcomers();
+    let whom = Whom {
+        target: Target::Tasks(options.tasks),
+        asked: options.groups,
+        family: None,
+    };
+    let find = move || {
+        let mut matched = Matched::find(&whom)?;
+        let processes = matched.by_program();
+        processes
+            .into_iter()
+            .for_each(|process| matched.target.add(process));
+        Ok(matched.tids())
+    };
+    Track {
+        words,
+        command,
+        has_newcomers,
+        find: Arc::new(find),
+    }
 }
 
 /// The event called `name` by the kernel, with or without its system, or by LTTng.

@@ -20,7 +20,7 @@ use event::{Error, Result, TaskPattern, Tid};
 use host::capabilities::Verb;
 use relay::Delivered;
 use report::judged_text;
-use trace::Trace;
+use trace::{FILTERED_EVENTS, TRACKED_TASKS, Trace};
 
 use crate::exit::{Outcome, print};
 use crate::flags::{Record, RecordSession};
@@ -30,6 +30,10 @@ use crate::signals::{self, Request};
 use crate::verbs::room;
 use crate::verbs::watch::targets::{Matched, Whom};
 
+/// Who has a CPU.
+const SWITCH: &str = "sched_switch";
+/// What activations are judged by.
+const JUDGED_BY: [&str; 3] = [SWITCH, "sched_waking", "sched_wakeup"];
 /// Slow enough to cost nothing.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -332,7 +336,8 @@ fn applications(text: &mut String, summary: &RecordSummary, config: &RecordConfi
 
 /// The verdict on the worst activation of a task that was asked for, and what was looked at.
 fn worst(summary: &RecordSummary, question: &Query) -> Result<String> {
-    let diagnosis = diagnose(&Trace::open(&summary.path)?, question)?;
+    let trace = Trace::open(&summary.path)?;
+    let diagnosis = diagnose(&trace, question)?;
     let mut text = String::new();
     // Where no task was named: the longest delay by others, and the longest work.
     for group in &diagnosis.groups {
@@ -348,10 +353,9 @@ fn worst(summary: &RecordSummary, question: &Query) -> Result<String> {
     for found in basis.inside.iter().filter(may_be_worse) {
         let _ = writeln!(text, "warning: {found}");
     }
-    let whose = match (basis.judged.is_empty(), question.tasks.is_explicit()) {
-        (false, _) => judged_text(&basis.judged),
-        (true, true) => "no task that was named ran".to_owned(),
-        (true, false) => "no real-time task ran; --task NAME judges others".to_owned(),
+    let whose = match basis.judged.is_empty() {
+        false => judged_text(&basis.judged),
+        true => nobody(&trace, question.tasks.is_explicit()),
     };
     let _ = writeln!(
         text,
@@ -360,6 +364,24 @@ fn worst(summary: &RecordSummary, question: &Query) -> Result<String> {
         to(basis.until)
     );
     Ok(text)
+}
+
+/// Why no activation was judged; `is_explicit`: tasks were named.
+fn nobody(trace: &Trace, is_explicit: bool) -> String {
+    let environment = &trace.info().environment;
+    let has = |name: &str| trace.classes().iter().any(|class| class.name == name);
+    let filtered = environment.get(FILTERED_EVENTS).map_or("", String::as_str);
+    let is_filtered = |name: &&&str| filtered.split(',').any(|other| other == **name);
+    let filtered = JUDGED_BY.iter().find(is_filtered);
+    match (filtered, environment.get(TRACKED_TASKS)) {
+        (Some(name), _) => format!("a filter left out events of {name}, so nobody can be"),
+        (None, _) if !JUDGED_BY.iter().any(|name| *name != SWITCH && has(name)) => {
+            "wake-ups were not recorded, so nobody can be; --events sched has them".to_owned()
+        }
+        (None, Some(words)) => format!("no such task ran of those of --track {words}"),
+        (None, None) if is_explicit => "no task that was named ran".to_owned(),
+        (None, None) => "no real-time task ran; --task NAME judges others".to_owned(),
+    }
 }
 
 fn to(until: Until) -> &'static str {

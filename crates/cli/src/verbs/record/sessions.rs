@@ -225,6 +225,11 @@ fn doing(status: &SessionStatus) -> String {
 
 /// A session in a line.
 fn line(status: &SessionStatus) -> String {
+    if status.state == SessionState::Dead {
+        // What it recorded, nobody counted to the end.
+        let (name, output) = (&status.name, status.output.display());
+        return format!("{name}: {}: {output}\n", doing(status));
+    }
     let fullest = status.cpus.iter().map(|cpu| cpu.fullest_percent);
     let user = status.user.map(|user| user.fullest_percent);
     let fullest = fullest.chain(user).fold(0.0, f64::max);

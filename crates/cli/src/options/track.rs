@@ -1,0 +1,104 @@
+//! Whose events alone are recorded.
+
+use event::{Error, ErrorKind, Result, TaskPattern};
+use host::groups::Asked;
+
+/// The word for what a recording runs.
+const COMMAND: &str = "command";
+
+/// Whom `--track` names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrackOptions {
+    /// As it was typed.
+    pub words: Vec<String>,
+    /// By name, number or priority.
+    pub tasks: Vec<TaskPattern>,
+    /// By where they are.
+    pub groups: Vec<Asked>,
+    /// What the recording runs.
+    pub command: bool,
+}
+
+impl TrackOptions {
+    /// From what was typed; none when that is nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a word that can name nobody.
+    pub fn new(typed: &[String]) -> Result<Option<TrackOptions>> {
+        let mut found = TrackOptions::default();
+        for word in typed {
+            let named = word.split_once(':').filter(|(_, name)| !name.is_empty());
+            match named {
+                _ if word == COMMAND => found.command = true,
+                Some(("cgroup", name)) => found.groups.push(Asked::Cgroup(name.to_owned())),
+                Some(("unit", name)) => found.groups.push(Asked::Unit(name.to_owned())),
+                Some(("container", name)) => found.groups.push(Asked::Container(name.to_owned())),
+                _ => found.tasks.push(TaskPattern::parse(word)?),
+            }
+            found.words.push(word.clone());
+        }
+        Ok((!found.words.is_empty()).then_some(found))
+    }
+
+    /// Refuses the word for a command where none is run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when it was typed.
+    pub fn require_no_command(&self) -> Result<()> {
+        if !self.command {
+            return Ok(());
+        }
+        let what = "--track command is what a recording runs, and this one runs nothing";
+        Err(Error::new(ErrorKind::InvalidInput, what)
+            .found("no command after '--'")
+            .fix("rtscope record --track command -- COMMAND, or --track pid:N"))
+    }
+
+    /// Whether others than descendants may join them.
+    pub fn has_newcomers(&self) -> bool {
+        let is_fixed =
+            |task: &TaskPattern| matches!(task, TaskPattern::Tid(_) | TaskPattern::Pid(_));
+        !self.groups.is_empty() || !self.tasks.iter().all(is_fixed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &[&str]) -> Result<Option<TrackOptions>> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        TrackOptions::new(&words)
+    }
+
+    #[test]
+    fn a_word_names_tasks_a_group_or_the_command() {
+        let found = options(&[
+            "jackd",
+            "unit:nginx",
+            "cgroup:a/b",
+            "container:db",
+            "command",
+        ]);
+        let found = found.expect("valid").expect("somebody");
+        assert!(found.command && found.tasks.len() == 1 && found.has_newcomers());
+        let groups = ["unit nginx", "control group a/b", "container db"];
+        let shown: Vec<String> = found.groups.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, groups);
+        assert_eq!(options(&[]).expect("valid"), None);
+        assert!(options(&["prio:x"]).is_err());
+        assert!(found.require_no_command().is_err());
+    }
+
+    #[test]
+    fn only_descendants_join_a_thread_and_a_command() {
+        let check = |words: &[&str], expect: bool| {
+            let found = options(words).expect("valid").expect("somebody");
+            assert_eq!(found.has_newcomers(), expect, "{words:?}");
+        };
+        check(&["4711", "pid:12"], false);
+        check(&["command"], false);
+        check(&["4711", "process:jackd"], true);
+        check(&["unit:web"], true);
+    }
+}

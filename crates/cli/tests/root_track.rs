@@ -1,0 +1,210 @@
+//! Recordings of some tasks alone: the kernel leaves out others but what these do to those that are
+//! tracked, and every verb says so. Needs root.
+
+mod recorded;
+mod session;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use recorded::run;
+use session::Night;
+
+const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
+/// Makes children that run other programs, one of which leaves its session and outlives it.
+const FAMILY: &str = "exec 9<&0; /bin/true; (sleep 0.05; cat /proc/self/stat > /dev/null) & \
+                      setsid sh -c 'sleep 0.1; cat /etc/hostname > /dev/null' & wait";
+
+fn rtscope(words: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(RTSCOPE);
+    let output = command.args(words).current_dir(folder).output();
+    output.expect("rtscope starts")
+}
+
+fn said(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Lines of `cat` that match a filter.
+fn cat(trace: &Path, filter: &str) -> Vec<String> {
+    let mut cat = Command::new(RTSCOPE);
+    let text = run(cat.arg("cat").arg(trace).args(["--filter", filter]));
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The value of a field in a line of `cat`.
+fn value<'l>(line: &'l str, field: &str) -> &'l str {
+    let rest = line
+        .split(&format!(" {field} = "))
+        .nth(1)
+        .unwrap_or_default();
+    rest.split([',', ' ']).next().unwrap_or_default()
+}
+
+#[test]
+fn a_command_is_tracked_with_its_children_from_its_first_instruction_on() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let mut words = vec!["record", "--track", "command", "--events", "sched,syscall"];
+    words.extend(["-o", "trace", "--", "sh", "-c", FAMILY]);
+    let recorded = rtscope(&words, folder.path());
+    assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
+    // Its own exec, and those of its children, whoever they became.
+    let execs = cat(&trace, "$name == \"sched_process_exec\"");
+    let programs: Vec<_> = execs.iter().map(|line| value(line, "filename")).collect();
+    for program in ["sh\"", "true\"", "sleep\"", "cat\"", "setsid\""] {
+        let is_there = programs.iter().any(|found| found.ends_with(program));
+        assert!(is_there, "{program}: {programs:?}");
+    }
+    let mut family: Vec<String> = cat(&trace, "$name == \"rtscope_tracked\"")
+        .iter()
+        .map(|line| value(line, "tid").to_owned())
+        .collect();
+    family.extend(execs.iter().map(|line| value(line, "tid").to_owned()));
+    let forks = cat(&trace, "$name == \"sched_process_fork\"");
+    family.extend(forks.iter().map(|line| value(line, "child_tid").to_owned()));
+    // Each switch is one of theirs, and none of theirs is missing.
+    let switches = cat(&trace, "$name == \"sched_switch\"");
+    let is_own = |line: &&String, field| family.iter().any(|tid| tid == value(line, field));
+    let strangers = |line: &&String| !is_own(line, "prev_tid") && !is_own(line, "next_tid");
+    assert_eq!(switches.iter().find(strangers), None);
+    let came = switches
+        .iter()
+        .filter(|line| is_own(line, "next_tid"))
+        .count();
+    let left = switches
+        .iter()
+        .filter(|line| is_own(line, "prev_tid"))
+        .count();
+    assert!(
+        came > 5 && came.abs_diff(left) <= 1,
+        "{came} came, {left} left"
+    );
+    // The calls of children, and no others.
+    let opened = cat(&trace, "$name == \"syscall_entry_openat\"");
+    let opened: Vec<_> = opened.iter().map(|line| value(line, "filename")).collect();
+    assert!(opened.contains(&"\"/etc/hostname\""), "{opened:?}");
+    every_verb_says_so(&trace, "command");
+}
+
+fn every_verb_says_so(trace: &Path, words: &str) {
+    let path = trace.to_str().expect("a name");
+    let verbs: [&[&str]; 6] = [
+        &["info", path],
+        &["cat", path],
+        &["diagnose", path],
+        &["report", "cputop", path],
+        &["check", path, "--rule", "wake-up of sh within 1s"],
+        &["convert", path, "--to", "json", "-o", "/dev/null"],
+    ];
+    let expect = format!("--track {words}");
+    for verb in verbs {
+        let found = said(&rtscope(verb, Path::new("/")));
+        assert!(found.contains(&expect), "{verb:?}: {found}");
+    }
+}
+
+/// A control group that was made for this test, in whatever hierarchy takes one.
+fn own_group() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").ok()?;
+    let hierarchies = mounts.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let is_one = matches!(words.get(2), Some(&("cgroup" | "cgroup2")));
+        is_one.then(|| PathBuf::from(words[1]))
+    });
+    let name = format!("rtscope-track-{}", std::process::id());
+    let groups = hierarchies.map(|root| root.join(&name));
+    // A cpuset takes nobody before it has CPUs.
+    let mut groups = groups.filter(|group| !group.to_string_lossy().contains("cpuset"));
+    groups.find(|group| std::fs::create_dir(group).is_ok())
+}
+
+#[test]
+fn who_joins_a_group_later_is_tracked_and_its_session_says_so_in_each_archive() {
+    let _alone = testkit::privileged();
+    let Some(group) = own_group() else {
+        return testkit::skip(
+            "tracking of a control group",
+            "no hierarchy of control groups that takes a group",
+        );
+    };
+    let night = Night::new();
+    let whom = format!(
+        "cgroup:{}",
+        group.file_name().unwrap_or_default().to_string_lossy()
+    );
+    night.says("start", &["--events", "sched", "--track", &whom]);
+    let procs = group.join("cgroup.procs");
+    let joins = format!(
+        "echo $$ > {}; sleep 1.5; cat /proc/self/stat",
+        procs.display()
+    );
+    let one = || run(Command::new("sh").args(["-c", &joins]));
+    let pid_of = |stat: String| stat.split(' ').next().unwrap_or_default().to_owned();
+    let first = pid_of(one());
+    night.says("rotate", &[]);
+    let second = pid_of(one());
+    night.says("stop", &[]);
+    std::fs::remove_dir(&group).expect("nobody is in it");
+    let mut archives: Vec<_> = std::fs::read_dir(night.output())
+        .expect("archives")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_dir())
+        .collect();
+    archives.sort();
+    for (archive, tid) in archives.iter().zip([first, second]) {
+        let switches = cat(
+            archive,
+            &format!("$name == \"sched_switch\" && next_tid == {tid}"),
+        );
+        assert!(!switches.is_empty(), "{tid}: {}", archive.display());
+        let forks = format!("$name == \"sched_process_fork\" && child_tid == {tid}");
+        assert_eq!(
+            cat(archive, &forks).len(),
+            1,
+            "its parent was found to have joined"
+        );
+        every_verb_says_so(archive, &whom);
+    }
+    assert_eq!(archives.len(), 2);
+}
+
+#[test]
+fn what_tracks_nobody_is_refused_and_what_judges_nobody_says_why() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = |words: &[&str], code: i32, expect: &str| {
+        let output = rtscope(&[&["record", "-o", "trace"], words].concat(), folder.path());
+        let found = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {found}");
+        assert!(found.contains(expect), "{words:?}: {found}");
+        let _ = std::fs::remove_dir_all(folder.path().join("trace"));
+    };
+    let short = ["--duration", "200ms"];
+    check(
+        &["--track", "command"],
+        1,
+        "rtscope record --track command -- COMMAND",
+    );
+    check(&["--track", "prio:x"], 1, "found:");
+    let nobody = ["--track", "process:no-such-one"];
+    check(
+        &[&nobody[..], &short].concat(),
+        0,
+        "no such task ran of those of --track",
+    );
+    let switches = ["--events", "sched:sched_switch"];
+    check(
+        &[&switches[..], &short].concat(),
+        0,
+        "wake-ups were not recorded",
+    );
+    let filter = ["--filter", "sched_switch: next_prio < -1000"];
+    check(
+        &[&filter[..], &short].concat(),
+        0,
+        "a filter left out events of sched_switch",
+    );
+}
