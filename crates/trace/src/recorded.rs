@@ -152,8 +152,8 @@ fn perf_data(path: &Path) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{path} is not read"))
         .found("a recording of perf")
         .fix(format!(
-            "perf script --ns -i {path} > NEW, then open NEW; or perf data convert --to-ctf NEW \
-             -i {path}"
+            "perf script --ns --show-lost-events -i {path} > NEW, then open NEW; or perf data \
+             convert --to-ctf NEW -i {path}"
         ))
 }
 

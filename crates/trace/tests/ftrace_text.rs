@@ -80,6 +80,49 @@ fn a_text_becomes_events_with_typed_fields_and_losses_at_their_place() {
     );
 }
 
+/// The losses that a text tells: of which CPU, from when to when.
+fn losses(text: &str) -> Vec<(Option<u32>, i64, i64)> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let trace = open(dir.path(), text).expect("a text");
+    let mut losses = Vec::new();
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    while let Some(item) = cursor.next().expect("readable") {
+        if let Item::Lost(lost) = item {
+            let TimeRange { begin, end } = lost.range;
+            losses.push((lost.cpu.map(|cpu| cpu.0), begin.as_ns(), end.as_ns()));
+        }
+    }
+    losses
+}
+
+#[test]
+fn losses_of_several_cpus_between_two_events_are_all_told() {
+    let init = "            init-1       [001] .....     8.912000: kernel_stack: <stack trace>\n";
+    let text = TRACE.replace(init, &format!(" CPU:0 [LOST 3 EVENTS]\n{init}"));
+    let both = [
+        (Some(1), 8_910_849_000, 8_912_000_000),
+        (Some(0), 8_911_300_000, 8_912_000_000),
+    ];
+    assert_eq!(losses(&text), both);
+}
+
+#[test]
+fn texts_of_cpus_behind_each_other_leave_what_is_in_both_unknown() {
+    let line = |cpu: u32, at: &str| {
+        format!("            init-1       [{cpu:03}] .....     {at}: kernel_stack: <stack trace>\n")
+    };
+    let text = |second: &str| {
+        let lines = [line(0, "8.100000"), line(0, "8.900000"), line(1, second)];
+        format!("# tracer: nop\n#\n{}", lines.concat())
+    };
+    assert_eq!(
+        losses(&text("8.100000")),
+        [(None, 8_100_000_000, 8_900_000_000)]
+    );
+    // Lines change places by a little.
+    assert_eq!(losses(&text("8.899500")), []);
+}
+
 #[test]
 fn pages_of_systrace_hold_the_same_events() {
     let dir = tempfile::tempdir().expect("a directory");

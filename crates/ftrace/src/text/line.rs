@@ -143,10 +143,13 @@ fn without_system(event: &str) -> Option<&str> {
     (is_word(system) && name.is_some_and(is_word)).then_some(event)
 }
 
-/// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [12 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`: the CPU, and
-/// the number when the line says it.
+/// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [12 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`, and what
+/// `perf script --show-lost-events` prints: the CPU, and the number when the line says it.
 pub(super) fn lost(line: &str) -> Option<(u32, Option<u64>)> {
-    let (cpu, words) = line.trim().strip_prefix("CPU:")?.split_once(' ')?;
+    let Some(rest) = line.trim().strip_prefix("CPU:") else {
+        return perf_lost(line);
+    };
+    let (cpu, words) = rest.split_once(' ')?;
     let words = words.trim().strip_prefix('[')?.strip_suffix(']')?;
     let count = match words.split(' ').collect::<Vec<_>>().as_slice() {
         ["LOST", count, "EVENTS"] | [count, "EVENTS", "DROPPED"] => Some(count.parse().ok()?),
@@ -154,6 +157,15 @@ pub(super) fn lost(line: &str) -> Option<(u32, Option<u64>)> {
         _ => return None,
     };
     Some((cpu.parse().ok().filter(|cpu| *cpu < CPUS_MAX)?, count))
+}
+
+/// `comm 12 [001] 5678.1: PERF_RECORD_LOST lost 51`
+fn perf_lost(line: &str) -> Option<(u32, Option<u64>)> {
+    let (_, cpu, tail) = cpu_column(line)?;
+    let (_, _, record) = time_column(tail)?;
+    let record = record.strip_prefix("PERF_RECORD_LOST")?;
+    let (_, count) = record.trim_end().rsplit_once(" lost ")?;
+    Some((cpu, count.parse().ok()))
 }
 
 /// Whether a line that is no event looks as if it had been one: it has a CPU in
@@ -315,5 +327,9 @@ mod tests {
         assert_eq!(lost(" CPU:0 [EVENTS DROPPED]"), Some((0, None)));
         assert_eq!(lost("CPU:2 [7 EVENTS DROPPED]"), Some((2, Some(7))));
         assert_eq!(lost("CPU:x [LOST 12 EVENTS]"), None);
+        let of_perf = " rustc 21179 [001]  8677.800063462: PERF_RECORD_LOST lost 51";
+        assert_eq!(lost(of_perf), Some((1, Some(51))));
+        let samples = of_perf.replace("LOST ", "LOST_SAMPLES ");
+        assert_eq!(lost(&samples), Some((1, Some(51))));
     }
 }

@@ -29,6 +29,9 @@ pub struct TextReader<'a> {
     is_message: bool,
 }
 
+/// Lines of several CPUs are put in order as they are written, but for what differs by less.
+const BACK_NS_MIN: i64 = 1_000_000;
+
 /// An event that was read.
 struct Found {
     class: ClassId,
@@ -50,8 +53,8 @@ enum Judged {
 /// What stands between two events.
 #[derive(Default)]
 struct Between {
-    /// The CPU that lost events, and how many.
-    lost: Option<(u32, Option<u64>)>,
+    /// The CPUs that lost events, and how many.
+    lost: Vec<(u32, Option<u64>)>,
     /// Where a line is garbled, and whether it is the file's last, without an end.
     garbled: Option<(u64, bool)>,
 }
@@ -123,7 +126,7 @@ impl<'a> TextReader<'a> {
                     }
                     return self.meet(*found, between);
                 }
-                Judged::Lost(cpu, count) => between.lost = Some((cpu, count)),
+                Judged::Lost(cpu, count) => between.lost.push((cpu, count)),
                 Judged::Garbled => {
                     let at = lines.at();
                     between.garbled.get_or_insert((at, is_cut));
@@ -139,7 +142,8 @@ impl<'a> TextReader<'a> {
         // What waits here already is behind the event.
         let behind = std::mem::take(&mut self.waiting);
         self.garbled(&between, found.time_ns);
-        if let Some((cpu, count)) = between.lost {
+        self.steps_back(found.time_ns);
+        for (cpu, count) in between.lost {
             self.lost(cpu, count, found.time_ns);
         }
         let Some(first) = self.waiting.pop_front() else {
@@ -175,7 +179,7 @@ impl<'a> TextReader<'a> {
             Some((lines.at(), error))
         });
         self.garbled(&between, i64::MAX);
-        if let Some((cpu, count)) = between.lost {
+        for (cpu, count) in between.lost {
             self.lost(cpu, count, i64::MAX);
         }
         if let Some((offset_bytes, error)) = error {
@@ -198,6 +202,20 @@ impl<'a> TextReader<'a> {
             reason: "expected an event, found a line that is none".to_owned(),
         });
         self.unread(self.time_ns, end_ns, is_cut);
+    }
+
+    /// An event is much earlier than the one before it: the clock was set, or texts of several CPUs
+    /// stand behind each other. What lasts from one to the other, or is in between, nobody knows.
+    fn steps_back(&mut self, time_ns: i64) {
+        if self.time_ns.saturating_sub(time_ns) < BACK_NS_MIN {
+            return;
+        }
+        let offset_bytes = self.lines.as_ref().map_or(0, Lines::at);
+        self.waiting.push_back(Halt::Damage {
+            offset_bytes,
+            reason: "expected an event behind the one before it, found an earlier one".to_owned(),
+        });
+        self.unread(time_ns, self.time_ns, false);
     }
 
     fn unread(&mut self, begin_ns: i64, end_ns: i64, is_cut: bool) {

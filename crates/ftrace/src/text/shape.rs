@@ -308,27 +308,34 @@ impl Column {
 }
 
 /// The letters of a task's state as the bits that they stand for (`TASK_STATE_TO_CHAR_STR` and
-/// `__task_state_index` of the kernel).
+/// `__task_state_index` of the kernel; kernels before 4.14 have more of them). A letter that we do
+/// not know is no `R`: such a task sleeps.
 fn state(text: &str) -> Option<i64> {
     let (letters, is_preempted) = match text.strip_suffix('+') {
         Some(letters) => (letters, true),
         None => (text, false),
     };
-    let mut bits = 0;
-    for letter in letters.split('|') {
-        bits |= match letter {
-            "R" => 0,
-            "S" => 0x1,
-            "D" => 0x2,
-            "T" => 0x4,
-            "t" => 0x8,
-            "X" => 0x10,
-            "Z" => 0x20,
-            "P" => 0x40,
-            "I" => 0x80,
-            _ => return None,
-        };
+    let is_letter = |b: u8| b.is_ascii_alphabetic() || b == b'|';
+    if letters.is_empty() || !letters.bytes().all(is_letter) {
+        return None;
     }
+    let bit = |letter| match letter {
+        "R" => 0,
+        "S" => 0x1,
+        "D" => 0x2,
+        "T" => 0x4,
+        "t" => 0x8,
+        "X" | "x" => 0x10,
+        "Z" => 0x20,
+        "P" => 0x40,
+        "I" => 0x80,
+        // `D|K`: a signal that kills ends the sleep, too.
+        "K" => 0,
+        // `D|N`: nothing to do.
+        "N" => 0x400,
+        _ => 0x1,
+    };
+    let bits = letters.split('|').map(bit).fold(0, |bits, bit| bits | bit);
     Some(bits | if is_preempted { PREEMPTED } else { 0 })
 }
 
@@ -392,6 +399,24 @@ mod tests {
                 ("cpu_id", Value::Unsigned(0)),
             ],
         );
+    }
+
+    #[test]
+    fn every_kernels_letters_of_a_state_are_bits() {
+        let check = |text: &str, expect: Option<i64>| assert_eq!(state(text), expect, "{text}");
+        check("R", Some(0));
+        check("R+", Some(0x100));
+        check("S", Some(0x1));
+        check("I", Some(0x80));
+        // Before 4.14.
+        check("D|K", Some(0x2));
+        check("D|N", Some(0x402));
+        check("x", Some(0x10));
+        // No kernel's, and it is not running.
+        check("Q", Some(0x1));
+        check("130", None);
+        check("", None);
+        check("+", None);
     }
 
     #[test]

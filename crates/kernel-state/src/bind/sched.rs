@@ -282,11 +282,12 @@ pub struct Left(i64);
 
 impl Left {
     /// Whether it stays on the run queue: it was running, or the event has the preemption mark
-    /// (`TASK_REPORT_MAX`).
+    /// (`TASK_REPORT_MAX`; before Linux 4.14 `TASK_STATE_MAX`, which is above all states).
     #[inline]
     pub fn stays_runnable(self) -> bool {
         const TASK_REPORT_MAX: i64 = 0x100;
-        self.0 == 0 || self.0 & TASK_REPORT_MAX != 0
+        const STATES: i64 = 0x3ff;
+        self.0 & STATES == 0 || self.0 & TASK_REPORT_MAX != 0
     }
 
     /// Whether it has ended (`EXIT_DEAD`, `EXIT_ZOMBIE`): it waits for nothing.
@@ -302,11 +303,13 @@ impl Left {
         const TASK_UNINTERRUPTIBLE: i64 = 0x2;
         const TASK_STOPPED: i64 = 0x4;
         const TASK_TRACED: i64 = 0x8;
+        // Before 4.14 a thread of the kernel's that has nothing to do sleeps so.
+        const TASK_NOLOAD: i64 = 0x400;
         if self.stays_runnable() {
             Pause::PutOff
         } else if self.ends() {
             Pause::Gone
-        } else if self.0 & TASK_UNINTERRUPTIBLE != 0 {
+        } else if self.0 & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD) == TASK_UNINTERRUPTIBLE {
             Pause::Inside
         } else if self.0 & TASK_STOPPED != 0 {
             Pause::Stopped
