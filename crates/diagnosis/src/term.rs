@@ -49,6 +49,9 @@ pub enum Reason {
     LeftInUserCode,
     /// A task of a lower priority had the CPU, and shortly before the scheduler had preferred such.
     PerhapsLimited,
+    /// A task of a lower priority had the CPU while one of SCHED_DEADLINE waited, which may have
+    /// used up its runtime before it slept.
+    PerhapsOwnRuntime,
     /// The quota of the waiting task's group had been used up, and nothing says when it was back.
     QuotaEndUnknown,
     /// The scheduler's state and the trace contradict each other there.
@@ -101,6 +104,9 @@ impl fmt::Display for Reason {
             Reason::PriorityChanged => "the priority of the task that waited changed meanwhile",
             Reason::LeftInUserCode => "user code of a lower priority ran on, nothing says why",
             Reason::PerhapsLimited => "perhaps a limit on real-time tasks was at work",
+            Reason::PerhapsOwnRuntime => {
+                "perhaps it had used up the runtime of its own SCHED_DEADLINE before it slept"
+            }
             Reason::QuotaEndUnknown => "nothing says when the quota of its group was back",
             Reason::Contradiction => "the trace contradicts itself",
             Reason::MissingSteps => "steps of the chain are missing",

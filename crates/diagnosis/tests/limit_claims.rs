@@ -87,6 +87,20 @@ fn a_task_that_overruns_its_own_runtime_accuses_nobody_who_ran_meanwhile() {
 }
 
 #[test]
+fn a_task_that_used_up_its_runtime_before_it_slept_accuses_nobody_it_was_woken_beside() {
+    for other in [FAIR, HOG] {
+        let trace = works().after(3_100).block(OWNER, other);
+        let trace = trace.at(5_000).timer_irq().wake(OWNER).after(1);
+        let trace = trace.timer_irq_end().at(11_000).preempt(other, OWNER);
+        let found = asked(trace.after(100).block(OWNER, Task::IDLE), OWNER.tid);
+        let verdict = found.verdict().expect("a verdict");
+        assert!(!verdict.conclusive, "{}", verdict.sentence);
+        let why = "perhaps it had used up the runtime of its own SCHED_DEADLINE";
+        assert!(verdict.sentence.contains(why), "{}", verdict.sentence);
+    }
+}
+
+#[test]
 fn another_task_with_a_deadline_may_run_ahead_of_one() {
     let other = Task {
         tid: 101,

@@ -182,6 +182,30 @@ pub struct Pending {
     pub by: Waker,
     /// The thread that had the waker's CPU.
     pub waker: Option<i32>,
+    /// When it left its CPU to sleep, it was no more on its way there since that wake-up.
+    pub went_on: bool,
+}
+
+/// A wake-up that finds a task on its way to sleep comes so long before its switch at most: from
+/// its decision on it takes no interrupt, and waits for a spinning lock at most.
+const ON_ITS_WAY_NS_MAX: i64 = 1_000_000;
+
+impl Pending {
+    /// A wake-up of a task that has a CPU.
+    pub fn new(at_ns: i64, by: Waker, waker: Option<i32>) -> Pending {
+        Pending {
+            at_ns,
+            by,
+            waker,
+            went_on: false,
+        }
+    }
+
+    /// Its task leaves its CPU to sleep at `left_ns`.
+    pub fn left(self, left_ns: i64) -> Pending {
+        let went_on = left_ns.saturating_sub(self.at_ns) > ON_ITS_WAY_NS_MAX;
+        Pending { went_on, ..self }
+    }
 }
 
 /// All threads that were seen.

@@ -283,8 +283,8 @@ impl Kernel {
                 self.woken(id, pending.by, sink);
             }
             // That, or it went on and sleeps now: the next event of it tells.
-            Some(_) if !stale => {
-                process.pending = pending;
+            Some(pending) if !stale => {
+                process.pending = Some(pending.left(now_ns));
                 process.blocked_since_ns = None;
             }
             _ => {}

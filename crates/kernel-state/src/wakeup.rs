@@ -54,7 +54,7 @@ impl Kernel {
             // again.
             let process = self.processes.get_mut(known);
             process.pending = match kind {
-                WakeKind::Waking => Some(Pending { at_ns, by, waker }),
+                WakeKind::Waking => Some(Pending::new(at_ns, by, waker)),
                 _ => None,
             };
             return known;
@@ -210,8 +210,9 @@ impl Kernel {
         };
         task.woken_ns = task.woken_ns.or(Some(pending.at_ns));
         task.waker = task.waker.or(pending.waker);
-        // It may have gone on then, and have been woken again by a CPU whose events begin later.
-        if self.has_begun_since(pending.at_ns) {
+        // It may have gone on then, and have been woken again by a CPU whose events begin later; or
+        // it has gone on, and nobody knows what woke it.
+        if pending.went_on || self.has_begun_since(pending.at_ns) {
             self.processes.get_mut(id).doubtful = true;
         }
         true
@@ -243,10 +244,6 @@ impl Kernel {
         let process = self.processes.get_mut(id);
         process.woken_ns = None;
         process.doubtful |= !has_wakeup;
-        Some(Pending {
-            at_ns,
-            by: Waker::Unknown,
-            waker: process.waker,
-        })
+        Some(Pending::new(at_ns, Waker::Unknown, process.waker))
     }
 }

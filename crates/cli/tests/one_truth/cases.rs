@@ -1,6 +1,7 @@
 //! Small texts of ftrace whose truth can be read off, each once answered wrongly.
 
 use diagnosis::{Culprit, Diagnosis, Query, TaskFilter, TermKind, diagnose};
+use event::{Duration, TimeRange};
 use tempfile::TempDir;
 use trace::Trace;
 
@@ -295,4 +296,99 @@ fn the_task_of_an_event_has_the_cpu_also_where_it_is_interrupted() {
     check_shown("d.h1.", VIC, 898_900..=898_990);
     // The CPU still idled there.
     check_shown("d..1.", IDLE, 0..=898_900);
+}
+
+/// Vic works, is woken while it has its CPU, sleeps 11 ms later, and comes back behind A.
+fn woken_before_it_slept(at: &str) -> String {
+    let waking = "sched_waking: comm=vic pid=44 prio=49 target_cpu=000";
+    let text = [
+        switch("100.000000", IDLE, "R", VIC),
+        line(at, VIC, "d..1.", waking),
+        switch("100.020000", VIC, "S", A),
+        switch("100.040000", A, "R", VIC),
+        switch("100.041000", VIC, "S", IDLE),
+    ];
+    text.concat()
+}
+
+#[test]
+fn a_wakeup_long_before_its_task_sleeps_does_not_end_that_sleep() {
+    let (_dir, trace, answers) = open(&woken_before_it_slept("100.009000"));
+    assert!(answers.waits.is_empty(), "{:?}", answers.waits);
+    assert!(first_culprit(&worst(&trace, "vic")).is_none());
+    // It may have been on its way to sleep.
+    let (_dir, trace, answers) = open(&woken_before_it_slept("100.019999"));
+    assert_eq!(answers.waits.len(), 1);
+    assert_eq!(worst(&trace, "vic").activations.len(), 1);
+}
+
+#[test]
+fn a_sleep_by_the_letters_of_an_older_kernel_is_no_preemption() {
+    for state in ["D|K", "S|K", "D|N", "RTLOCK"] {
+        let text = [
+            switch("100.000000", IDLE, "R", VIC),
+            switch("100.001000", VIC, state, A),
+            wake(["100.019000", "100.019001"], A, "dN.1.", VIC),
+            switch("100.020000", A, "R", VIC),
+            switch("100.021000", VIC, state, IDLE),
+        ];
+        let (_dir, _, answers) = open(&text.concat());
+        let waits: Vec<i64> = answers
+            .waits
+            .iter()
+            .map(|w| w.end_ns - w.begin_ns)
+            .collect();
+        assert_eq!(waits, [MS], "{state}");
+    }
+}
+
+#[test]
+fn a_wait_over_which_the_clock_goes_back_is_unknown() {
+    let text = [
+        switch("100.000000", IDLE, "R", A),
+        wake(["100.059000", "100.059001"], A, "dNh1.", VIC),
+        // 5 ms later, by a clock that was set.
+        switch("100.014000", A, "R", VIC),
+        switch("100.015000", VIC, "S", A),
+        switch("100.080000", A, "S", IDLE),
+    ];
+    let (_dir, trace, answers) = open(&text.concat());
+    assert!(answers.waits.is_empty(), "{:?}", answers.waits);
+    assert!(first_culprit(&worst(&trace, "vic")).is_none());
+    let lost = trace.losses(TimeRange::ALL).expect("readable");
+    assert_eq!(lost.len(), 1, "{lost:?}");
+}
+
+/// Vic sleeps after 100 µs and is scheduled in 20.7 ms later; the other CPUs' events were not
+/// recorded, so that at most the second event of its wake-up is there.
+fn check_unseen_wakeup(wakeup: Option<&str>) {
+    let what = "sched_wakeup: comm=vic pid=44 prio=49 target_cpu=000";
+    let text = [
+        switch("100.000000", IDLE, "R", HOG),
+        wake(["100.000100", "100.000101"], HOG, "dNh1.", VIC),
+        switch("100.000200", HOG, "R", VIC),
+        switch("100.000300", VIC, "S", HOG),
+        wakeup.map_or_else(String::new, |at| line(at, HOG, "dNh1.", what)),
+        switch("100.021000", HOG, "R", VIC),
+        switch("100.022000", VIC, "S", IDLE),
+    ];
+    let (_dir, trace, answers) = open(&text.concat());
+    assert_eq!(answers.waits.len(), 1, "{:?}", answers.waits);
+    let doubted = |over_ns: i64| {
+        let query = Query {
+            tasks: TaskFilter::parse(&["vic"]).expect("a pattern"),
+            threshold: Some(Duration::from_ns(over_ns)),
+            ..Query::default()
+        };
+        let found = diagnose(&trace, &query).expect("it can be diagnosed");
+        assert!(found.activations.is_empty());
+        found.basis.may_be_late()
+    };
+    assert_eq!((doubted(3 * MS), doubted(21 * MS)), (1, 0), "{wakeup:?}");
+}
+
+#[test]
+fn a_task_that_comes_back_from_its_sleep_without_a_wakeup_may_have_been_late() {
+    check_unseen_wakeup(None);
+    check_unseen_wakeup(Some("100.001000"));
 }

@@ -311,6 +311,18 @@ impl Builder {
         }
     }
 
+    /// A task that was seen to sleep is scheduled in, and no wake-up of it was recorded: it waited
+    /// for as long as it seemed to sleep at most.
+    #[cold]
+    pub(super) fn woken_unseen(&mut self, now_ns: i64, task: TaskIndex) {
+        let state = &self.tasks.states[task.0 as usize];
+        let wanted = self.tasks.version(state.version);
+        let wanted = wanted.is_some_and(|version| version.wanted);
+        if wanted && self.candidates.may_be_late(now_ns - state.blocked_ns) {
+            self.basis.doubted += 1;
+        }
+    }
+
     /// What cannot be told from the end of the work, of the tasks that are asked for.
     pub(super) fn find_sleeps_inside(&mut self, end_ns: i64) {
         if self.until == Until::SwitchIn || !self.evidence.hits.is_empty() {

@@ -90,7 +90,12 @@ impl Builder {
             self.sleeps_for_lock((cpu, kernel.now_ns()), prev, lock);
         }
         let left = (prev, prev_runnable, pause);
+        let state = self.tasks.state(next);
+        let slept = state.run == Run::Blocked && kernel.is_known_since(state.blocked_ns);
         self.switched(cpu, kernel.now_ns(), left, (next, end));
+        if slept && self.tasks.state(next).chain.is_none() {
+            self.woken_unseen(kernel.now_ns(), next);
+        }
     }
 
     /// Nobody knows what a task does, or it has run nobody knows when.

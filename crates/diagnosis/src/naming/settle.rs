@@ -95,6 +95,8 @@ impl Namer<'_> {
                 _ if kept::is_limited(self.model, self.phase) => {
                     Key::Unexplained(Reason::PerhapsLimited)
                 }
+                // It is woken then, and comes on no run queue before its next period.
+                _ if self.has_deadline() => Key::Unexplained(Reason::PerhapsOwnRuntime),
                 _ => Key::PreemptionOff(task, None),
             },
             (Shown::Nothing, Some(_)) => Key::Unexplained(Reason::PriorityUnknown),
@@ -106,6 +108,10 @@ impl Namer<'_> {
             }
             (_, None) => Key::Unexplained(Reason::LeftInUserCode),
         }
+    }
+
+    fn has_deadline(&self) -> bool {
+        matches!(self.phase.doing, Doing::Waiting { prio, .. } if prio.has_deadline())
     }
 
     /// Whether a task, as it was then, has a lower priority than the one that waits.
