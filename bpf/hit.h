@@ -61,16 +61,16 @@ static __always_inline void sample_count(rts_u64 latency_ns)
 // of all unsaid.
 #define WORST_TURNS_MAX 8
 
-static __always_inline bool is_new_worst(struct totals *totals, rts_u64 latency_ns)
+static __always_inline bool is_new_worst(rts_u64 *worst, rts_u64 latency_ns)
 {
-	rts_u64 worst_ns = totals->worst_hit_ns;
+	rts_u64 worst_ns = *worst;
 
 	for (int turn = 0; turn < WORST_TURNS_MAX; turn++) {
 		rts_u64 seen_ns;
 
 		if (latency_ns <= worst_ns)
 			return false;
-		seen_ns = __sync_val_compare_and_swap(&totals->worst_hit_ns, worst_ns, latency_ns);
+		seen_ns = __sync_val_compare_and_swap(worst, worst_ns, latency_ns);
 		if (seen_ns == worst_ns)
 			return true;
 		worst_ns = seen_ns;
@@ -92,15 +92,37 @@ static __always_inline bool is_worst_of_window(struct task_state *state, rts_u64
 	return true;
 }
 
+// Whether the rate lets this one out: no more than one per interval, and the worst of all, which
+// begins an interval as any other. Whose the last one was lets an interval pass for others that
+// were held back: a thread that is late all the time takes not every place. Two CPUs that race for
+// the same place: one wins, the other is counted as suppressed.
+static __always_inline bool rate_allows(struct rate *rate, int tid, bool is_worst, rts_u64 now_ns)
+{
+	rts_u64 next_ns = rate->next_ns, then_ns = now_ns + config.rate_limit_ns;
+	bool lets_others = rate->waits && rate->tid == tid;
+
+	if (!config.rate_limit_ns)
+		return true;
+	if (!is_worst && now_ns < next_ns + (lets_others ? config.rate_limit_ns : 0)) {
+		if (rate->tid != tid)
+			rate->waits = true;
+		return false;
+	}
+	if (__sync_val_compare_and_swap(&rate->next_ns, next_ns, then_ns) != next_ns && !is_worst)
+		return false;
+	rate->tid = tid;
+	rate->waits = false;
+	return true;
+}
+
 // Whether this hit may go out: longer than the floor; a new worst if asked for, which no rate
 // holds back because the last of them is what is said of the whole; else no more than one per
-// interval, not too many. Two CPUs that race for the same place: one wins, the other is counted
-// as suppressed; without an interval there is no such race.
+// interval of real-time tasks and one of others, not too many.
 static __always_inline bool hit_allowed(struct totals *totals, struct task_state *state,
-		rts_u64 latency_ns, rts_u64 now_ns)
+		const struct task_struct *task, rts_u64 latency_ns, rts_u64 now_ns)
 {
-	rts_u64 next_ns = totals->next_hit_ns;
 	rts_u64 *floor_ns = LOOKUP(watch_floor, 0);
+	bool is_worst, worst_real_time;
 
 	if (config.window_ns)
 		return is_worst_of_window(state, latency_ns, now_ns);
@@ -108,21 +130,14 @@ static __always_inline bool hit_allowed(struct totals *totals, struct task_state
 		return false;
 	if (config.hits_max && totals->hits >= config.hits_max)
 		return false;
+	is_worst = is_new_worst(&totals->worst_hit_ns, latency_ns);
 	if (config.new_worst_only)
-		return is_new_worst(totals, latency_ns);
-	// Nor does a rate hold back the worst of all, which begins an interval as any other hit
-	// does.
-	if (is_new_worst(totals, latency_ns)) {
-		if (config.rate_limit_ns)
-			totals->next_hit_ns = now_ns + config.rate_limit_ns;
-		return true;
-	}
-	if (now_ns < next_ns)
-		return false;
-	if (config.rate_limit_ns && __sync_val_compare_and_swap(&totals->next_hit_ns, next_ns,
-					now_ns + config.rate_limit_ns) != next_ns)
-		return false;
-	return true;
+		return is_worst;
+	// Without what others lend it: an ordinary owner of a lock is no real-time task.
+	if (task->normal_prio >= PRIO_FAIR_MIN)
+		return rate_allows(&totals->of_others, task->pid, is_worst, now_ns);
+	worst_real_time = is_new_worst(&totals->worst_real_time_ns, latency_ns);
+	return rate_allows(&totals->of_real_time, task->pid, is_worst || worst_real_time, now_ns);
 }
 
 static __always_inline void hit_fill_steps(struct rts_hit *hit, const struct chain *chain)
@@ -175,8 +190,8 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 	// What was reported while it waited has its end told too, whatever the limits, and may be the
 	// worst since the start with that.
 	if (state->waiting_reported) {
-		is_new_worst(totals, latency_ns);
-	} else if (!hit_allowed(totals, state, latency_ns, now_ns)) {
+		is_new_worst(&totals->worst_hit_ns, latency_ns);
+	} else if (!hit_allowed(totals, state, task, latency_ns, now_ns)) {
 		if (config.window_ns)
 			return 0;
 		COUNT(suppressed);

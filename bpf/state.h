@@ -172,11 +172,20 @@ struct steal_seen {
 
 #define LATE_SLOTS 256
 
+// What the rate lets out.
+struct rate {
+	rts_u64 next_ns; // when the next one may go
+	int tid;         // whose the last one was
+	bool waits;      // another task's was held back since
+};
+
 // Hits of one watch, over all CPUs. Touched only by chains over the threshold.
 struct totals {
 	rts_u64 hits;
-	rts_u64 next_hit_ns;
 	rts_u64 worst_hit_ns;
+	rts_u64 worst_real_time_ns;
+	// Others of the same process, which nobody waits for, take no real-time task's place.
+	struct rate of_real_time, of_others;
 	struct rts_task freezer; // who froze a control group of the second version last
 	rts_u64 frozen_group;    // its number
 	// Armings after the timer's own expiry, by hash of its address: that lateness is its own.

@@ -274,6 +274,45 @@ fn what_the_rate_limit_holds_back_is_told_in_short_and_is_never_the_worst() {
 }
 
 #[test]
+fn what_the_rate_limit_gives_to_ordinary_tasks_no_real_time_task_lacks() {
+    let _privileged = testkit::privileged();
+    let ordinary = Victim::start("scene-gui", 0, || ());
+    let urgent = Victim::start("scene-audio", 30, || ());
+    let mut config = config(named("scene-[ag]u*"));
+    config.rate_limit_interval = Duration::from_ms(10_000);
+    let (_watch, mut ring) = Watch::start(&config).unwrap();
+    // The ordinary one alone, and for longer.
+    (0..2).for_each(|_| hog(20, 3 * HOG));
+    hog(40, HOG);
+    let late = all(&mut ring);
+    let is_late = |victim: &Victim| late.iter().any(|hit| hit.task.tid.0 == victim.tid);
+    assert!(is_late(&ordinary), "{late:?}");
+    assert!(is_late(&urgent), "{late:?}");
+}
+
+#[test]
+fn a_task_that_is_late_all_the_time_takes_not_every_place_that_the_rate_leaves() {
+    let _privileged = testkit::privileged();
+    const INTERVAL: Duration = Duration::from_ms(3_000);
+    let always = Victim::start("scene-always", 10, || ());
+    let seldom = Victim::start("scene-seldom", 15, || ());
+    let mut config = config(named("scene-[as]*"));
+    config.rate_limit_interval = INTERVAL;
+    let (_watch, mut ring) = Watch::start(&config).unwrap();
+    // The one alone, as its worst; then both, in the same interval.
+    hog(12, 3 * HOG);
+    hog(20, HOG);
+    std::thread::sleep(Time::from_nanos(INTERVAL.as_ns_unsigned()));
+    // The next place is the other's, although this one is late before it.
+    hog(12, HOG);
+    hog(20, HOG);
+    let late = all(&mut ring);
+    let is_late = |victim: &Victim| late.iter().any(|hit| hit.task.tid.0 == victim.tid);
+    assert!(is_late(&always), "{late:?}");
+    assert!(is_late(&seldom), "{late:?}");
+}
+
+#[test]
 fn our_own_threads_are_watched_only_when_they_are_named() {
     let _privileged = testkit::privileged();
     let victim = Victim::start("scene-victim", 10, || ());

@@ -119,6 +119,8 @@ pub struct Watch {
     #[arg(hide_short_help = true)]
     pub timeout: Option<String>,
     /// At most this many snapshots; the others are told in short, in late.ndjson
+    ///
+    /// So many of real-time tasks, and so many of others.
     #[arg(
         long,
         value_name = "N/s",
