@@ -160,6 +160,7 @@ struct task_struct {
 	struct sched_dl_entity dl;
 	struct sched_info sched_info;
 	unsigned long nvcsw; // sleeps
+	rts_u64 start_time;  // when it was born, by CLOCK_MONOTONIC
 	struct sched_dl_entity *dl_server; // runs it in place of its own class, since 6.8
 	struct task_struct *pi_top_task; // who waits for a lock of its with the highest priority
 	struct rt_mutex_waiter *pi_blocked_on;

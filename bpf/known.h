@@ -45,6 +45,9 @@ static __always_inline void task_resolve(struct task_struct *task, const char *c
 		COUNT(storage_failures);
 }
 
+// When all programs were in their places. The command that is watched has no children before.
+static rts_u64 family_since_ns;
+
 // Whether a task that has no storage may be a target. Who its parents are is not known any more.
 static __always_inline bool unknown_may_be_target(struct task_struct *task, const char *comm)
 {
@@ -53,7 +56,8 @@ static __always_inline bool unknown_may_be_target(struct task_struct *task, cons
 	// Who is outside of our namespace cannot be asked for.
 	if (config.in_namespace && !meant_id_at(task, ids_level))
 		return false;
-	if (config.family && !(task->flags & PF_KTHREAD))
+	if (config.family && family_since_ns && task->start_time >= family_since_ns &&
+	    !(task->flags & PF_KTHREAD))
 		return true;
 	filter_resolve(&meant, task, comm, 0);
 	return filter_meant(&meant, task);

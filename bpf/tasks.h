@@ -81,6 +81,8 @@ int begin_open(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
+	if (!family_since_ns)
+		family_since_ns = bpf_ktime_get_ns();
 	if (task && task->pid)
 		open_begin(task);
 	return 0;

@@ -16,7 +16,8 @@ pub enum TaskPattern {
     Process(NamePattern),
     /// Tasks of these priorities, the more urgent first: `prio:50`, `prio:50-99`, `prio:dl`.
     Prio(Prio, Prio),
-    /// Every real-time or deadline task, without the kernel's threads that only pass work on: `rt`.
+    /// Every real-time or deadline task, without the kernel's threads that only pass work on and
+    /// without a watch's own: `rt`.
     RealTime,
 }
 
@@ -55,6 +56,12 @@ impl<'a> NamedTask<'a> {
     pub fn passes_work_on(&self) -> bool {
         let is_thread = self.pid.is_some_and(|pid| pid != self.tid);
         !self.is_program && !is_thread && kernel_threads::passes_work_on(self.comm)
+    }
+
+    /// Whether it takes the snapshots of a watch: nobody has a deadline for that.
+    fn is_a_watch(&self) -> bool {
+        let number = self.comm.strip_prefix(b"rtscope/");
+        number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
     }
 }
 
@@ -136,7 +143,7 @@ impl TaskPattern {
                 .is_some_and(|prio| *first <= prio && prio <= *last),
             TaskPattern::RealTime => {
                 let is_real_time = task.prio.is_some_and(Prio::is_real_time);
-                is_real_time && !task.passes_work_on()
+                is_real_time && !task.passes_work_on() && !task.is_a_watch()
             }
         }
     }

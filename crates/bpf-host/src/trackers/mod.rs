@@ -190,7 +190,10 @@ impl Tracker {
                 let names: Vec<_> = TRACKERS.iter().map(|tracker| tracker.name).collect();
                 Error::new(ErrorKind::NotFound, "no such tracker")
                     .found(format!("'{name}'"))
-                    .fix(format!("choose from: {}", names.join(", ")))
+                    .fix(format!(
+                        "--process {name} watches a process, -- {name} a command; trackers: {}",
+                        names.join(", ")
+                    ))
             })
     }
 
@@ -274,7 +277,11 @@ mod tests {
             assert!(!tracker.hooks.is_empty(), "{}", tracker.name);
         }
         let refused = Tracker::find("jitter").expect_err("no such tracker");
-        assert!(refused.fixed_by().expect("a remedy").contains("wakeup"));
+        let remedy = refused.fixed_by().expect("a remedy");
+        assert!(
+            remedy.contains("--process jitter") && remedy.contains("wakeup"),
+            "{remedy}"
+        );
     }
 
     #[test]

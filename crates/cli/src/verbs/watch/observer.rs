@@ -55,8 +55,9 @@ pub struct Observer {
     open_calls: u64,
     /// Calls that the limits held back.
     calls_in_short: u64,
-    /// Whom nobody was when it began.
+    /// Whom nobody was when it began, and when it is looked for them again.
     waits_for: Option<Whom>,
+    looks_at: Duration,
     /// Of whom, and to where.
     scope: Scope,
     telling: Telling,
@@ -146,6 +147,7 @@ impl Observer {
             open_calls: 0,
             calls_in_short: 0,
             waits_for: None,
+            looks_at: NOBODY_AFTER,
             scope,
             telling: Telling::default(),
             board: None,
@@ -392,19 +394,28 @@ const NOBODY_AFTER: Duration = Duration::from_ms(5_000);
 impl Observer {
     /// Says after a while that nobody came who is asked for.
     fn nobody_still(&mut self, status: &Status) {
-        if status.elapsed < NOBODY_AFTER {
+        if status.elapsed < self.looks_at {
             return;
         }
-        let Some(Ok(matched)) = self.waits_for.take().map(|whom| Matched::find(&whom)) else {
+        let Some(Ok(matched)) = self.waits_for.as_ref().map(Matched::find) else {
             return;
         };
-        if matched.is_nobody() {
+        let too_late = matched.too_late();
+        let is_nobody = matched.is_nobody();
+        if !is_nobody || !too_late.is_empty() {
+            self.waits_for = None;
+        }
+        if !too_late.is_empty() {
+            self.live.clear();
+            eprint!("{too_late}");
+        } else if is_nobody && self.looks_at == NOBODY_AFTER {
             self.live.clear();
             eprint!(
                 "nothing matched after {NOBODY_AFTER:#}:\n{}",
                 matched.hints()
             );
         }
+        self.looks_at = status.elapsed + NOBODY_AFTER;
     }
 
     /// Writes the page of a hit that is worse than those before.

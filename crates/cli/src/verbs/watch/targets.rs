@@ -99,28 +99,51 @@ impl Matched {
         })
     }
 
-    /// The processes that are called so by their program or script alone, which the kernel does not
-    /// know: they are watched by their ids.
-    pub fn by_program(&self) -> Vec<TaskPattern> {
+    /// The first threads of the processes that are called so by their program or script alone, and
+    /// how somebody asks for them. The kernel does not know that name.
+    fn called_by_program(&self) -> Vec<(&Thread, &NamePattern)> {
         let patterns = match &self.target {
-            Target::Tasks(patterns) => patterns,
-            Target::RealTime => return Vec::new(),
+            Target::Tasks(patterns) => patterns.as_slice(),
+            Target::RealTime => &[],
         };
         let names = patterns.iter().filter_map(|pattern| match pattern {
             TaskPattern::Process(name) => Some(name),
             _ => None,
         });
-        let mut pids: Vec<Tid> = names
+        let of_it = |name: &NamePattern, thread: &&Thread| {
+            thread.pid == thread.tid
+                && !name.matches(thread.leader.as_bytes())
+                && thread.is_of_process_called(name)
+        };
+        names
             .flat_map(|name| {
-                let of_it = |thread: &&Thread| {
-                    !name.matches(thread.leader.as_bytes()) && thread.is_of_process_called(name)
-                };
-                self.threads.iter().filter(of_it).map(|thread| thread.pid)
+                let threads = self.threads.iter();
+                let threads = threads.filter(move |thread| of_it(name, thread));
+                threads.map(move |thread| (thread, name))
             })
-            .collect();
+            .collect()
+    }
+
+    /// Those processes: they are watched by their ids.
+    pub fn by_program(&self) -> Vec<TaskPattern> {
+        let found = self.called_by_program().into_iter();
+        let mut pids: Vec<Tid> = found.map(|(thread, _)| thread.pid).collect();
         pids.sort_unstable();
         pids.dedup();
         pids.into_iter().map(TaskPattern::Pid).collect()
+    }
+
+    /// Such processes that began after the watch, to which they are called otherwise.
+    pub fn too_late(&self) -> String {
+        let found = self.called_by_program().into_iter().take(LISTED_MAX);
+        let told = found.map(|(Thread { pid, leader, .. }, name)| {
+            format!(
+                "process {} ({pid}) began after the watch, to which it is {leader}: not watched; \
+                 --process {leader}, or --pid {pid}, watches it\n",
+                name.text()
+            )
+        });
+        told.collect()
     }
 
     /// The processes of the threads that are meant, each once.
@@ -369,6 +392,10 @@ mod tests {
         check("ros2_control_node", &[9]);
         check("load.py", &[11]);
         check("load*", &[11]);
+        let said = "process load.py (11) began after the watch, to which it is python3: not \
+                    watched; --process python3, or --pid 11, watches it\n";
+        assert_eq!(matched(&["process:load.py"]).too_late(), said);
+        assert_eq!(matched(&["process:jackd"]).too_late(), "");
         // The kernel knows these by the name of their first thread.
         check("jackd", &[]);
         check("python3", &[]);
