@@ -284,8 +284,12 @@ fn sentence(
     let why = doubt(model, late, stolen);
     let rest = format!("{unexplained} have no proven cause{reason}");
     if clauses.is_empty() {
-        let why = why.map_or_else(String::new, |why| format!("{why}; "));
-        return format!("{head}, and nobody can be named: {why}{rest}.");
+        let why = match why {
+            Some(why) if unexplained == Duration::ZERO => why,
+            Some(why) => format!("{why}; {rest}"),
+            None => rest,
+        };
+        return format!("{head}, and nobody can be named: {why}.");
     }
     let why = why.unwrap_or(rest);
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
@@ -327,7 +331,7 @@ fn besides(culprits: &[Culprit]) -> impl Iterator<Item = &Culprit> {
 }
 
 /// Whether the watch may have seen more of it than the trace holds.
-fn lacks_evidence(model: &Model, late: &LateActivation) -> bool {
+pub(crate) fn lacks_evidence(model: &Model, late: &LateActivation) -> bool {
     let range = TimeRange {
         begin: late.origin,
         end: late.end,

@@ -8,6 +8,7 @@ use trace::{FILTERED_EVENTS, TRACKED_TASKS, TraceInfo};
 use crate::diagnose::is_virtual;
 use crate::finding::{Basis, Grade, LateActivation, SleepsInside, Warning};
 use crate::model::Model;
+use crate::verdict::lacks_evidence;
 
 /// What the answer about `activations` rests on, and what it lacks.
 pub(crate) fn warnings(
@@ -26,10 +27,18 @@ pub(crate) fn warnings(
         );
     }
     if model.lacks_evidence(TimeRange::ALL, None) {
-        warn(
-            "a part of what the watch saw is missing: the hit that it told of may be".to_owned(),
-            "rtscope info SNAPSHOT names the files; copy them again from where it was taken",
-        );
+        let is_hit = |late: &&LateActivation| late.hit.is_some();
+        let mut hits = activations.iter().filter(is_hit).peekable();
+        let remedy = "rtscope info SNAPSHOT names the files; copy them again from where it was \
+                      taken, or watch with a larger --buffer";
+        // What came before its hits is not what they rest on.
+        if hits.peek().is_none() {
+            let what = "a part of what the watch saw is missing: the hit that it told of may be";
+            warn(what.to_owned(), remedy);
+        } else if hits.any(|late| lacks_evidence(model, late)) {
+            let what = "a part of what the watch saw is missing, from within this time";
+            warn(what.to_owned(), remedy);
+        }
     }
     if basis.inferred > 0 {
         let (who, remedy) = if is_filtered(info, "sched_switch") {

@@ -598,3 +598,21 @@ fn a_run_of_its_own_accuses_nobody_and_says_how_many_page_faults_it_had() {
          for 3.000 ms (99.7 %), with 2 page faults in it."
     );
 }
+
+#[test]
+fn memory_is_to_be_locked_where_page_faults_may_have_taken_a_tenth() {
+    let check = |end_us: i64, expect: &[&str]| {
+        let fault = |trace: SyntheticTrace| {
+            let trace = trace.after(500);
+            trace.event("page_fault_user", &[("address", Value::Unsigned(4096))])
+        };
+        let trace = fault(fault(activated_after(SyntheticTrace::new())));
+        let trace = ends(trace, VICTIM, end_us).build();
+        let diagnosis = diagnose(&trace, &Query::default()).expect("a diagnosis");
+        let advice = &diagnosis.verdict().expect("a verdict").advice;
+        let rules: Vec<_> = advice.iter().map(|advice| advice.rule).collect();
+        assert_eq!(rules, expect, "{end_us}");
+    };
+    check(4_010, &["lock-memory", "profile-own-work"]);
+    check(21_010, &["profile-own-work"]);
+}

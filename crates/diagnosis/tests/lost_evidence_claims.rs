@@ -75,6 +75,19 @@ fn a_hit_is_judged_by_what_was_seen_up_to_its_end_on_any_cpu() {
 }
 
 #[test]
+fn what_is_missing_is_warned_of_where_the_hit_rests_on_it() {
+    let warns = |begin_us, end_us, expect: bool| {
+        let trace = with_hit(late()).evidence_lost(Some(1), begin_us, end_us);
+        let warnings = ask(trace.after(10_000)).warnings;
+        let is_warned = warnings.iter().any(|one| one.what.contains(MISSING));
+        assert_eq!(is_warned, expect, "{begin_us} {end_us}: {warnings:?}");
+    };
+    warns(1_000, 5_000, false);
+    warns(45_000, 60_000, false);
+    warns(20_000, 21_000, true);
+}
+
+#[test]
 fn a_hit_that_waits_may_have_ended_where_evidence_is_missing() {
     let steps = [(11_000_000, 3, 0, -1), (11_002_000, 7, 0, VICTIM.tid)];
     let waiting = || {

@@ -44,6 +44,19 @@ burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
 }
 
 #[test]
+fn many_causes_make_the_short_answer_no_longer_than_ten_lines() {
+    let mut diagnosis = late_behind_a_hog();
+    let style = TextStyle {
+        more: Some("rtscope diagnose snapshot -v".into()),
+        ..TextStyle::default()
+    };
+    diagnosis.groups = vec![diagnosis.groups[0].clone(); 6];
+    let text = diagnosis_text(&diagnosis, &style);
+    assert_eq!(text.lines().count(), 10, "{text}");
+    assert!(text.contains("\n3 more causes, with -v.\n"), "{text}");
+}
+
+#[test]
 fn on_a_terminal_no_line_of_the_short_answer_is_longer_than_it() {
     for columns in [80, 60] {
         let style = TextStyle {

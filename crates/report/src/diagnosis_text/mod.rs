@@ -110,9 +110,11 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     let mut lines = Vec::new();
     if diagnosis.groups.is_empty() {
         lines.push(match diagnosis.basis.activations {
-            0 => "Nothing to judge: no task that was asked for was activated there (without \
-                  --task: no real-time task)."
-                .to_owned(),
+            0 => {
+                "Nothing to judge: no task that was asked for was activated there (rtscope report \
+                  schedtop names those that were)."
+                    .to_owned()
+            }
             _ => nothing_late(diagnosis),
         });
     }
@@ -124,7 +126,8 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
         short::groups_text(diagnosis, style, &mut lines);
     }
     warnings_text(diagnosis, style, &mut lines);
-    lines.push(lines::folded(&basis_text(diagnosis), 2, style.columns));
+    let basis = basis_text(diagnosis, style.verbose);
+    lines.push(lines::folded(&basis, 2, style.columns));
     let mut text = lines.join("\n");
     text.push('\n');
     text
@@ -436,7 +439,7 @@ fn scope_text(basis: &Basis) -> String {
     format!("{activations} of the tasks asked for, {until}")
 }
 
-fn basis_text(diagnosis: &Diagnosis) -> String {
+fn basis_text(diagnosis: &Diagnosis, verbose: bool) -> String {
     let basis = &diagnosis.basis;
     let mut text = format!("{} events", basis.events);
     if let Some(window) = basis.window {
@@ -449,8 +452,12 @@ fn basis_text(diagnosis: &Diagnosis) -> String {
         hits => counted(hits, "hit") + " in the evidence",
     };
     let _ = write!(text, "; {found}");
-    if basis.unpaired > 0 {
-        let _ = write!(text, "; {} without a partner left out", basis.unpaired);
+    if basis.unpaired > 0 && verbose {
+        let _ = write!(
+            text,
+            "; {} begins or ends of handlers left out, as their other half is missing",
+            basis.unpaired
+        );
     }
     text
 }

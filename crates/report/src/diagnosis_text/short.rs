@@ -8,8 +8,10 @@ use crate::reports::Calendar;
 
 /// Advice that is shown; the rest is told with `-v`.
 const ADVICE_MAX: usize = 3;
-/// Further causes that are shown, a sentence each.
+/// Further causes that are shown, a sentence each: one at least, more where the first one left room.
 const FURTHER_MAX: usize = 3;
+/// The answer without its warnings, the count of further causes, and what it rests on.
+const LINES_MAX: usize = 8;
 /// Terms of the ledger that are shown, from this share on.
 const TERMS_MAX: usize = 3;
 const TERM_SHARE_MIN: f64 = 0.05;
@@ -21,7 +23,9 @@ pub(super) fn groups_text(diagnosis: &Diagnosis, style: &TextStyle, lines: &mut 
     if let Some(first) = groups.next() {
         first_text(diagnosis, first, style, lines);
     }
-    for group in groups.take(FURTHER_MAX) {
+    let used: usize = lines.iter().map(|line| line.lines().count()).sum();
+    let further = LINES_MAX.saturating_sub(used).clamp(1, FURTHER_MAX);
+    for group in groups.take(further) {
         let Some(late) = first_of(diagnosis, group) else {
             continue;
         };
@@ -30,7 +34,7 @@ pub(super) fn groups_text(diagnosis: &Diagnosis, style: &TextStyle, lines: &mut 
         let text = format!("Also ({count} of {all} late): {sentence}");
         lines.push(style.paint(meaning(&group.verdict), &folded(&text, 2, style.columns)));
     }
-    let rest = diagnosis.groups.len().saturating_sub(1 + FURTHER_MAX);
+    let rest = diagnosis.groups.len().saturating_sub(1 + further);
     if rest > 0 {
         let causes = crate::count::counted(rest as u64, "more cause");
         lines.push(format!("{causes}, with -v."));
