@@ -224,6 +224,12 @@ impl Capabilities {
         }
     }
 
+    /// Whether nobody has more privileges.
+    fn is_root(&self) -> bool {
+        let held = &self.privileges;
+        held.uid == 0 && !held.in_user_namespace && held.sys_admin
+    }
+
     /// How to get privileges.
     fn sudo(&self) -> &'static str {
         match self.privileges.in_user_namespace {
@@ -329,13 +335,16 @@ impl Capabilities {
         };
         if !tracefs.writable {
             let found = format!("{} may not write {mountpoint}", self.who());
-            let fix = self.sudo().into();
-            return lack(
-                ErrorKind::PermissionDenied,
-                "tracefs is not ours to write",
-                found,
-                fix,
-            );
+            let why = "tracefs is not ours to write";
+            let fix = match self.is_root() {
+                // It is no privilege that root lacks.
+                true => format!(
+                    "another mount hides it, or it is read-only: sudo mount -t tracefs nodev \
+                     {mountpoint}; a container needs --privileged or -v {mountpoint}:{mountpoint}"
+                ),
+                false => self.sudo().to_owned(),
+            };
+            return lack(ErrorKind::PermissionDenied, why, found, fix);
         }
         if !tracefs.instances || !tracefs.sched_events {
             let missing = if tracefs.instances {

@@ -188,6 +188,20 @@ fn a_tracefs_that_is_not_mounted_stops_a_recording_and_degrades_a_watch() {
 }
 
 #[test]
+fn root_that_cannot_write_tracefs_is_not_sent_to_sudo() {
+    let check = |uid: u32, expect: &str| {
+        let mut capabilities = able();
+        capabilities.privileges.uid = uid;
+        capabilities.tracefs.writable = false;
+        let error = capabilities.require(Verb::Record).expect_err("no tracefs");
+        let fix = error.fixed_by().expect("a remedy");
+        assert!(fix.contains(expect), "{uid}: {fix}");
+    };
+    check(0, "sudo mount -t tracefs nodev /sys/kernel/tracing");
+    check(1000, "run it with sudo");
+}
+
+#[test]
 fn a_kernel_without_btf_names_the_lower_rung() {
     let mut capabilities = able();
     capabilities.bpf.btf = false;
