@@ -4,11 +4,19 @@ use std::process::{Command, Output};
 
 const TRACE: &str = "\
 # tracer: nop
- swapper-0 [001] d..2. 1.000000: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=build next_pid=50 next_prio=120
+ swapper-0 [001] d..2. 1.000000: sched_switch: \
+    prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> \
+    next_comm=build next_pid=50 next_prio=120
  build-50 [001] dN.3. 1.010000: sched_wakeup: comm=server pid=60 prio=120 target_cpu=001
- build-50 [001] d..2. 1.013000: sched_switch: prev_comm=build prev_pid=50 prev_prio=120 prev_state=R ==> next_comm=server next_pid=60 next_prio=120
- server-60 [001] d..2. 1.013500: sched_switch: prev_comm=server prev_pid=60 prev_prio=120 prev_state=S ==> next_comm=build next_pid=50 next_prio=120
- build-50 [001] d..2. 1.030000: sched_switch: prev_comm=build prev_pid=50 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+ build-50 [001] d..2. 1.013000: sched_switch: \
+    prev_comm=build prev_pid=50 prev_prio=120 prev_state=R ==> \
+    next_comm=server next_pid=60 next_prio=120
+ server-60 [001] d..2. 1.013500: sched_switch: \
+    prev_comm=server prev_pid=60 prev_prio=120 prev_state=S ==> \
+    next_comm=build next_pid=50 next_prio=120
+ build-50 [001] d..2. 1.030000: sched_switch: \
+    prev_comm=build prev_pid=50 prev_prio=120 prev_state=S ==> \
+    next_comm=swapper/1 next_pid=0 next_prio=120
 ";
 
 fn diagnose(words: &[&str]) -> Output {

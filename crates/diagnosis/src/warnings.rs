@@ -10,6 +10,26 @@ use crate::finding::{Basis, Grade, LateActivation, SleepsInside, Warning};
 use crate::model::Model;
 use crate::verdict::lacks_evidence;
 
+/// That a part of what a watch saw is missing, where the answer rests on it: what came before its
+/// hits is not that.
+fn of_evidence(model: &Model, activations: &[LateActivation]) -> Option<Warning> {
+    if !model.lacks_evidence(TimeRange::ALL, None) {
+        return None;
+    }
+    let is_hit = |late: &&LateActivation| late.hit.is_some();
+    let mut hits = activations.iter().filter(is_hit).peekable();
+    let what = if hits.peek().is_none() {
+        "a part of what the watch saw is missing: the hit that it told of may be"
+    } else if hits.any(|late| lacks_evidence(model, late)) {
+        "a part of what the watch saw is missing, from within this time"
+    } else {
+        return None;
+    };
+    let remedy = "rtscope info SNAPSHOT names the files; copy them again from where it was taken, or \
+                  watch with a larger --buffer";
+    Some(warning(what.to_owned(), remedy))
+}
+
 /// What the answer about `activations` rests on, and what it lacks.
 pub(crate) fn warnings(
     model: &Model,
@@ -19,26 +39,13 @@ pub(crate) fn warnings(
     let mut warnings = Vec::new();
     let basis = &model.basis;
     warnings.extend(of_losses(basis));
+    warnings.extend(of_evidence(model, activations));
     let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
     if let Some(words) = info.environment.get(TRACKED_TASKS) {
         warn(
             format!("recorded with --track {words}: who else had a CPU is not known"),
             "record without --track to see who it was",
         );
-    }
-    if model.lacks_evidence(TimeRange::ALL, None) {
-        let is_hit = |late: &&LateActivation| late.hit.is_some();
-        let mut hits = activations.iter().filter(is_hit).peekable();
-        let remedy = "rtscope info SNAPSHOT names the files; copy them again from where it was \
-                      taken, or watch with a larger --buffer";
-        // What came before its hits is not what they rest on.
-        if hits.peek().is_none() {
-            let what = "a part of what the watch saw is missing: the hit that it told of may be";
-            warn(what.to_owned(), remedy);
-        } else if hits.any(|late| lacks_evidence(model, late)) {
-            let what = "a part of what the watch saw is missing, from within this time";
-            warn(what.to_owned(), remedy);
-        }
     }
     if basis.inferred > 0 {
         let (who, remedy) = if is_filtered(info, "sched_switch") {

@@ -8,7 +8,7 @@ use crate::reports::Calendar;
 
 /// Advice that is shown; the rest is told with `-v`.
 const ADVICE_MAX: usize = 3;
-/// Further causes that are shown, a sentence each: one at least, more where the first one left room.
+/// Further causes that are shown, a sentence each: one at least, more where the first left room.
 const FURTHER_MAX: usize = 3;
 /// The answer without its warnings, the count of further causes, and what it rests on.
 const LINES_MAX: usize = 8;
