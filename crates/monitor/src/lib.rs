@@ -42,6 +42,6 @@ pub use metrics::Metrics;
 pub use osadl::export_osadl;
 pub use page::{PageQuestion, page_json};
 pub use report::report;
-pub use store::{Appended, Limits, Range, Store, is_store};
+pub use store::{Appended, Limits, Range, Store, is_store, store_file};
 pub use sum::PhaseSum;
 pub use wall::{day_text, wall_text};

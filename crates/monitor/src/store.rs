@@ -107,6 +107,20 @@ pub struct Store {
     _owner: Option<Owner>,
 }
 
+/// The file of a store, from the root on: SQLite takes an empty name, and `:memory:`, for a
+/// database that is gone with the process.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] when no file is named.
+pub fn store_file(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|cause| {
+        Error::new(ErrorKind::InvalidInput, "the store has no name")
+            .found(format!("'{}'", path.display()))
+            .fix("name a file with --store FILE")
+            .cause(cause)
+    })
+}
+
 impl Store {
     /// Opens or makes the store that `run` writes to.
     ///
@@ -114,6 +128,7 @@ impl Store {
     /// [`ErrorKind::AlreadyExists`] when another process writes it, [`ErrorKind::Corrupt`] when it
     /// is broken or something else, [`ErrorKind::Unsupported`] when a newer rtscope wrote it.
     pub fn create(path: &Path, run: &Run, began_ns: i64, limits: Limits) -> Result<Store> {
+        store_file(path)?;
         let owner = Owner::take(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -193,7 +208,7 @@ impl Store {
 
     fn connect(path: &Path, flags: OpenFlags, limits: Limits) -> Result<Store> {
         let refused = |error| explain(path, error);
-        let connection = Connection::open_with_flags(path, flags).map_err(refused)?;
+        let connection = Connection::open_with_flags(store_file(path)?, flags).map_err(refused)?;
         connection.busy_timeout(BUSY_MAX).map_err(refused)?;
         Ok(Store {
             connection,

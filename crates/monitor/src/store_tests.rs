@@ -269,3 +269,21 @@ fn a_store_that_is_removed_or_moved_is_begun_anew_and_nothing_is_lost() {
         2
     );
 }
+
+#[test]
+fn a_store_is_a_file_whatever_its_name() {
+    let error = Store::create(Path::new(""), &Run::default(), 0, Limits::default());
+    let error = error.expect_err("no file is named");
+    assert_eq!(
+        (error.kind(), error.what()),
+        (ErrorKind::InvalidInput, "the store has no name")
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in [":memory:", "file:x?mode=memory"] {
+        let file = store_file(Path::new(name)).expect("a name");
+        assert!(file.is_absolute() && file.ends_with(name), "{file:?}");
+        let path = folder.path().join(name);
+        drop(Store::create(&path, &Run::default(), 0, Limits::default()).expect("a store"));
+        assert!(path.is_file(), "{path:?}");
+    }
+}

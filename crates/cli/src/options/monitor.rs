@@ -104,6 +104,8 @@ impl MonitorOptions {
             &typed.task
         };
         let tasks = tasks.iter().map(|task| TaskPattern::parse(task));
+        let store = store_path(typed.store.as_deref().or(file.store.as_deref()));
+        monitor::store_file(&store)?;
         Ok(MonitorOptions {
             named: tasks.collect::<Result<_>>()?,
             all: typed.all || file.all,
@@ -111,7 +113,7 @@ impl MonitorOptions {
             linear: typed.linear || file.linear,
             every,
             run_for: duration("--for", &typed.run_for, &None)?,
-            store: store_path(typed.store.as_deref().or(file.store.as_deref())),
+            store,
             limits,
             port: typed.port.or(file.port),
             fleet: file.fleet.as_ref().map(FleetOptions::new).transpose()?,
@@ -246,5 +248,6 @@ mod tests {
         check("", Some("[fleet]\nto = 'x'\nevery = '1ms'"), "too often");
         check("", Some("[fleet]\nto = 'ftp://x'"), "no such target");
         check("", Some("[["), "line 1");
+        check("", Some("store = ''"), "the store has no name");
     }
 }

@@ -1,6 +1,8 @@
 //! The histograms as a log of HdrHistogram's, which its viewers show and its libraries merge: one
 //! interval for each kind, which is the whole run.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -18,13 +20,35 @@ const DIGITS: u8 = 3;
 /// What viewers expect the greatest value in: milliseconds.
 const NS_PER_MS: f64 = 1e6;
 
-/// Writes the log into a new file.
+/// Opens the file of a log, before anything is measured for it. What is in it stays until then.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(super) fn write(path: &Path, status: &TrackersStatus) -> Result<()> {
+pub(super) fn open(path: &Path) -> Result<File> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path);
+    file.map_err(|error| write_error(path, error))
+}
+
+/// Writes the log, in place of what was in the file.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn write(path: &Path, mut file: File, status: &TrackersStatus) -> Result<()> {
     let log = log(status, SystemTime::now())?;
-    std::fs::write(path, log).map_err(|error| write_error(path, error))
+    let written = file.write_all(&log);
+    // A device has no length.
+    let is_file = file.metadata().is_ok_and(|about| about.is_file());
+    let cut = || match is_file {
+        true => file.set_len(log.len() as u64),
+        false => Ok(()),
+    };
+    written
+        .and_then(|()| cut())
+        .map_err(|error| write_error(path, error))
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {

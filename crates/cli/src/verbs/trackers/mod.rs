@@ -53,6 +53,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let asked = question(&options, pair, &symbols)?;
     signals::take_over()?;
     let mut observer = Observer::new(&options, &asked, paint)?;
+    let hdr = options.hdr.as_deref().map(hdr::open).transpose()?;
     observer.runs(command);
     let command_line = capture::own_command_line();
     let status = run_trackers(&asked, &capabilities, symbols, &command_line, &mut observer)?;
@@ -61,8 +62,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     observer.end(&status)?;
-    if let Some(path) = &options.hdr {
-        hdr::write(path, &status)?;
+    if let (Some(path), Some(file)) = (&options.hdr, hdr) {
+        hdr::write(path, file, &status)?;
     }
     let has_budget = options.watch.over.is_some() || options.watch.timeout.is_some();
     Ok(outcome(&status, has_budget))
@@ -113,13 +114,39 @@ fn question(
     })
 }
 
-/// What was lost may have been the worst: then nothing is said of the whole.
 fn outcome(status: &TrackersStatus, has_budget: bool) -> Outcome {
-    let mut trackers = status.trackers.iter();
-    let lossy = trackers.any(|one| one.statistics.losses.forbid_a_statement());
-    match (lossy, status.hits) {
-        (true, _) => Outcome::Inconclusive,
-        (false, 1..) if has_budget => Outcome::Exceeded,
+    let all = || status.trackers.iter().map(|one| &one.statistics);
+    let lossy = all().any(|one| one.losses.forbid_a_statement());
+    let counted = all().flat_map(|one| &one.series).map(|one| one.count);
+    judged(lossy, status.hits, counted.sum(), has_budget)
+}
+
+/// What was lost may have been the worst: then nothing is said of the whole. Nor is it where
+/// nothing was measured.
+fn judged(lossy: bool, hits: u64, counted: u64, has_budget: bool) -> Outcome {
+    match hits {
+        _ if lossy => Outcome::Inconclusive,
+        1.. if has_budget => Outcome::Exceeded,
+        0 if has_budget && counted == 0 => Outcome::Inconclusive,
         _ => Outcome::Fine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_kept_only_where_something_was_measured_and_nothing_lost() {
+        assert_eq!(judged(false, 0, 7, true), Outcome::Fine);
+        assert_eq!(judged(false, 2, 7, true), Outcome::Exceeded);
+        // What is open is told, and not counted.
+        assert_eq!(judged(false, 1, 0, true), Outcome::Exceeded);
+        assert_eq!(judged(false, 0, 0, true), Outcome::Inconclusive);
+        assert_eq!(judged(true, 2, 7, true), Outcome::Inconclusive);
+        // New worst ones are no complaint.
+        assert_eq!(judged(false, 2, 7, false), Outcome::Fine);
+        assert_eq!(judged(false, 0, 0, false), Outcome::Fine);
+        assert_eq!(judged(true, 0, 0, false), Outcome::Inconclusive);
     }
 }
