@@ -17,7 +17,7 @@ use crate::config::{Targets, WatchConfig};
 use crate::features::{Features, has_tracepoint, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
 use crate::object;
-use crate::sampled_cost::SampledCost;
+use crate::sampled_cost::{Ran, SampledCost};
 use crate::statistics::{RunTimeStatistics, program_costs, recursion_misses};
 use crate::watch::{attach_iterator, run_iterator};
 
@@ -124,7 +124,28 @@ pub struct PhaseMonitor {
     losses: MonitorLosses,
     /// Tasks that are not known yet could not be looked for.
     must_resolve: bool,
-    cost: SampledCost<RunTimeStatistics>,
+    cost: SampledCost<Measuring>,
+    /// A program that does nothing, of which the measuring is all its cost.
+    empty: Object,
+}
+
+/// The kernel measures while this lives, and calls a program that does nothing.
+#[derive(Debug)]
+struct Measuring {
+    _statistics: RunTimeStatistics,
+    _empty: Vec<Link>,
+    before: Ran,
+}
+
+impl Measuring {
+    /// None where it is not allowed.
+    fn begin(empty: &Object) -> Option<Measuring> {
+        Some(Measuring {
+            _statistics: RunTimeStatistics::enable().ok()?,
+            _empty: object::attach(empty, |_| true).ok()?,
+            before: Ran::of(&program_costs(empty)),
+        })
+    }
 }
 
 impl PhaseMonitor {
@@ -171,6 +192,7 @@ impl PhaseMonitor {
             side: 0,
             must_resolve: false,
             cost: SampledCost::new(Instant::now()),
+            empty: object::load(object::open(object::EMPTY)?, |name| name == "nothing")?,
         })
     }
 
@@ -198,18 +220,17 @@ impl PhaseMonitor {
     /// Finds out, for a moment of each minute, what the programs cost: to be called a few times a
     /// second.
     pub fn measure_cost(&mut self) {
-        let run_ns = || {
-            program_costs(&self.object)
-                .iter()
-                .map(|cost| cost.run_ns)
-                .sum()
+        let ran = || Ran::of(&program_costs(&self.object));
+        let measure = || Measuring::begin(&self.empty);
+        let empty = |measuring: &Measuring| {
+            let now = Ran::of(&program_costs(&self.empty));
+            now.since(measuring.before)
         };
-        let measure = || RunTimeStatistics::enable().ok();
-        self.cost.look(Instant::now(), run_ns, measure);
+        self.cost.look(Instant::now(), ran, measure, empty);
     }
 
     /// What the programs cost since the start, by the kernel's own measuring of a moment of each
-    /// minute, which is part of it; zero where that is not allowed.
+    /// minute, which is no part of it; zero where that is not allowed.
     pub fn cost_ns(&self) -> u64 {
         self.cost.spent_ns()
     }

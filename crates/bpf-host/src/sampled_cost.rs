@@ -1,7 +1,10 @@
 //! What programs cost, measured for a moment now and then. The kernel's own measuring of a call
-//! takes longer than most calls do, and each change of it interrupts every CPU.
+//! takes longer than most calls do, and each change of it interrupts every CPU. What it adds is
+//! told by a program that does nothing, and is no part of the cost: most of the time it is off.
 
 use std::time::{Duration, Instant};
+
+use crate::statistics::ProgramCost;
 
 /// From the begin of a moment to that of the next one.
 const EVERY: Duration = Duration::from_secs(60);
@@ -21,8 +24,39 @@ pub(crate) struct SampledCost<S> {
 
 #[derive(Debug)]
 struct Moment<S> {
-    _measuring: S,
-    run_ns: u64,
+    measuring: S,
+    before: Ran,
+}
+
+/// What programs have run, in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) ns: u64,
+    pub(crate) calls: u64,
+}
+
+impl Ran {
+    pub(crate) fn of(costs: &[ProgramCost]) -> Ran {
+        Ran {
+            ns: costs.iter().map(|cost| cost.run_ns).sum(),
+            calls: costs.iter().map(|cost| cost.calls).sum(),
+        }
+    }
+
+    /// What ran since then.
+    pub(crate) fn since(self, before: Ran) -> Ran {
+        Ran {
+            ns: self.ns.saturating_sub(before.ns),
+            calls: self.calls.saturating_sub(before.calls),
+        }
+    }
+
+    /// Since `before`, without what the measuring of so many calls took: `empty` did nothing.
+    fn own_ns(self, before: Ran, empty: Ran) -> f64 {
+        let ran = self.since(before);
+        let empty_ns = empty.ns as f64 / empty.calls.max(1) as f64;
+        (ran.ns as f64 - ran.calls as f64 * empty_ns).max(0.0)
+    }
 }
 
 impl<S> SampledCost<S> {
@@ -37,23 +71,26 @@ impl<S> SampledCost<S> {
         }
     }
 
-    /// Ends a moment, or begins one when it is time to. `run_ns` is what the kernel has measured in
-    /// all; without `measure` there is no figure.
+    /// Ends a moment, or begins one when it is time to. `ran` is what the kernel has measured in
+    /// all, `empty` what it has measured of programs that do nothing since `measure` began it;
+    /// without that there is no figure.
     pub(crate) fn look(
         &mut self,
         now: Instant,
-        run_ns: impl FnOnce() -> u64,
+        ran: impl FnOnce() -> Ran,
         measure: impl FnOnce() -> Option<S>,
+        empty: impl FnOnce(&S) -> Ran,
     ) {
         let since_ns = now.saturating_duration_since(self.known).as_nanos() as f64;
         if let Some(moment) = self.moment.take() {
             if since_ns > 0.0 {
-                self.share = run_ns().saturating_sub(moment.run_ns) as f64 / since_ns;
+                let own_ns = ran().own_ns(moment.before, empty(&moment.measuring));
+                self.share = own_ns / since_ns;
             }
         } else if now >= self.next {
             self.moment = measure().map(|measuring| Moment {
-                _measuring: measuring,
-                run_ns: run_ns(),
+                measuring,
+                before: ran(),
             });
             self.next = now + EVERY;
         }
@@ -76,8 +113,9 @@ mod tests {
         let begin = Instant::now();
         let at = |ms: u64| begin + Duration::from_millis(ms);
         let mut cost = SampledCost::new(begin);
-        let mut check = |ms: u64, run_ns: u64, expect_ns: u64, measures: bool| {
-            cost.look(at(ms), || run_ns, || Some(()));
+        let mut check = |ms: u64, ns: u64, expect_ns: u64, measures: bool| {
+            let ran = Ran { ns, calls: 0 };
+            cost.look(at(ms), || ran, || Some(()), |()| Ran::default());
             assert_eq!(cost.spent_ns(), expect_ns, "at {ms} ms");
             assert_eq!(cost.moment.is_some(), measures, "at {ms} ms");
         };
@@ -96,8 +134,26 @@ mod tests {
         let begin = Instant::now();
         let mut cost: SampledCost<()> = SampledCost::new(begin);
         for second in 0..100 {
-            cost.look(begin + Duration::from_secs(second), || 7, || None);
+            let now = begin + Duration::from_secs(second);
+            cost.look(now, Ran::default, || None, |()| Ran::default());
         }
         assert_eq!(cost.spent_ns(), 0);
+    }
+
+    #[test]
+    fn the_kernels_measuring_is_no_part_of_it() {
+        let check = |ns: u64, calls: u64, empty: (u64, u64), expect_ns: f64| {
+            let before = Ran { ns: 100, calls: 10 };
+            let after = Ran {
+                ns: 100 + ns,
+                calls: 10 + calls,
+            };
+            let (ns, calls) = empty;
+            assert_eq!(after.own_ns(before, Ran { ns, calls }), expect_ns);
+        };
+        check(1_000, 10, (420, 7), 400.0);
+        // Nobody called the empty one: nothing is known of the measuring.
+        check(1_000, 10, (0, 0), 1_000.0);
+        check(500, 10, (420, 7), 0.0);
     }
 }
