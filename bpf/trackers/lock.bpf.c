@@ -10,6 +10,23 @@
 // Who takes a mutex that nobody waits for passes no tracepoint; of other locks, nor do some who
 // take them before those who wait.
 
+#include "../kernel.h"
+
+// A wait that says nothing of an owner: of who spins, or sleeps for a semaphore.
+struct plain_wait {
+	rts_u64 lock; // 0: none
+	rts_u64 begin_ns;
+};
+
+// Of the task itself, a softirq, an interrupt and an NMI on top of it.
+#define PLAIN_WAITS_MAX 4
+
+struct plain_waits {
+	struct plain_wait waits[PLAIN_WAITS_MAX];
+};
+
+#define TRACKER_KEEPS_IN_TASKS
+#define TRACKER_IN_TASKS struct plain_waits
 #include "tasks.h"
 
 enum { SPIN = 0, MUTEX = 1, READ = 2, WRITE = 3, HELD = 4 };
@@ -137,6 +154,69 @@ static __always_inline bool lock_held(struct rts_tracked *tracked, const struct 
 	return tracked->task.tid >= 0 && tracked->task.tid != waiter.tid;
 }
 
+// What is kept with the current task. Nothing where user space looks at what is open, which is in
+// the table then.
+static __always_inline struct plain_waits *plain_waits(struct task_struct *current)
+{
+	struct tracker_task *state = config.waiting_ns ? 0 : tracker_task(current);
+
+	return state ? &state->of_tracker : 0;
+}
+
+// The wait for a lock; with 0, a place for one.
+static __always_inline struct plain_wait *plain_wait(struct plain_waits *waits, rts_u64 lock)
+{
+	if (!waits)
+		return 0;
+	for (rts_u32 i = 0; i < PLAIN_WAITS_MAX; i++)
+		if (waits->waits[i].lock == lock)
+			return &waits->waits[i];
+	return 0;
+}
+
+// Begins one of those; false where there is no room for it with the task.
+static __always_inline bool plain_begins(struct task_struct *current, rts_u64 lock)
+{
+	struct plain_waits *waits = plain_waits(current);
+	struct plain_wait *wait = plain_wait(waits, lock);
+
+	// Nobody waits twice for one lock: the end was not seen.
+	if (wait)
+		TRACKER_LOSS(unpaired);
+	else
+		wait = plain_wait(waits, 0);
+	if (!wait)
+		return false;
+	wait->lock = lock;
+	wait->begin_ns = bpf_ktime_get_ns();
+	return true;
+}
+
+static __always_inline void plain_ends(void *ctx, struct task_struct *current,
+		struct plain_wait *wait)
+{
+	struct tracker_interval interval = {
+		.begin_ns = wait->begin_ns,
+		.end_ns = bpf_ktime_get_ns(),
+		.key = wait->lock,
+		.series = SPIN,
+	};
+	struct rts_tracker_hit *hit;
+	struct rts_tracked tracked;
+
+	wait->lock = 0;
+	if (!tracker_counts(&interval))
+		return;
+	tracker_of(&tracked, &interval);
+	task_describe(&tracked.task, current);
+	hit = tracker_told(&tracked);
+	if (!hit)
+		return;
+	if (tracker_config.stacks)
+		stack_here(&hit->stack, ctx);
+	tracker_send(hit);
+}
+
 // A mutex says so again when it goes to sleep, and whenever it wakes up in vain.
 SEC("tp_btf/contention_begin")
 int BPF_PROG(contention_begin, void *lock, unsigned int flags)
@@ -147,6 +227,8 @@ int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 	rts_u64 key = key_of((rts_u64)lock, who);
 
 	if (!tracker_wants_interrupted(current))
+		return 0;
+	if (series_of(flags) == SPIN && plain_begins(current, (rts_u64)lock))
 		return 0;
 	before = bpf_map_lookup_elem(&tracker_open, &key);
 	if (before && before->tracked.key == (rts_u64)lock && before->tracked.group == who)
@@ -199,11 +281,19 @@ int BPF_PROG(contention_end, void *lock, int result)
 {
 	rts_u32 who = waiter();
 	rts_u64 address = (rts_u64)lock, key = key_of(address, who), now_ns;
-	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &key);
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct plain_wait *wait = plain_wait(plain_waits(current), address);
 	const struct lock_taken *taken = 0;
+	struct rts_tracker_open *open;
 	struct rts_tracked tracked;
 
-	if (!result)
+	if (wait) {
+		plain_ends(ctx, current, wait);
+		return 0;
+	}
+	open = bpf_map_lookup_elem(&tracker_open, &key);
+	// Who does not count may have taken what others wait for.
+	if (!result && (!open || open->tracked.series == MUTEX))
 		taken = bpf_map_lookup_elem(&lock_taken, &address);
 	if (!open && !taken)
 		return 0;

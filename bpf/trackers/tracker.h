@@ -31,6 +31,9 @@ struct tracker_task {
 	rts_u8 has_stack; // its place in `tracker_stacks` is of this interval
 	rts_u8 padding[5];
 	struct meant meant;
+#ifdef TRACKER_IN_TASKS
+	TRACKER_IN_TASKS of_tracker; // what this tracker keeps besides
+#endif
 };
 
 // By series.

@@ -13,12 +13,9 @@ pub(super) static TRACKER: Tracker = Tracker {
     open: OpenIn::Table,
     stays_on_its_cpu: false,
     hooks: &[
-        hook("block_io_start", "CONFIG_BLOCK=y and a kernel from 6.5 on"),
-        hook("block_rq_issue", "CONFIG_BLOCK=y and a kernel from 6.5 on"),
-        hook(
-            "block_rq_complete",
-            "CONFIG_BLOCK=y and a kernel from 6.5 on",
-        ),
+        hook("block_io_start", "CONFIG_BLOCK=y, 6.5 or later"),
+        hook("block_rq_issue", "CONFIG_BLOCK=y, 6.5 or later"),
+        hook("block_rq_complete", "CONFIG_BLOCK=y, 6.5 or later"),
     ],
     software_events: &[],
     for_stacks: &[],

@@ -13,9 +13,9 @@ pub(super) static TRACKER: Tracker = Tracker {
     open: OpenIn::Table,
     stays_on_its_cpu: false,
     hooks: &[
-        hook("csd_queue_cpu", "a kernel from 6.4 on"),
-        hook("csd_function_entry", "a kernel from 6.4 on"),
-        hook("csd_function_exit", "a kernel from 6.4 on"),
+        hook("csd_queue_cpu", "CONFIG_SMP=y, 6.4 or later"),
+        hook("csd_function_entry", "CONFIG_SMP=y, 6.4 or later"),
+        hook("csd_function_exit", "CONFIG_SMP=y, 6.4 or later"),
     ],
     software_events: &[],
     for_stacks: &[],

@@ -15,7 +15,7 @@ pub(super) static TRACKER: Tracker = Tracker {
     hooks: &[
         hook("inet_sock_set_state", "CONFIG_INET=y"),
         hook("sys_exit", CALLS),
-        hook("sock_send_length", "CONFIG_INET=y and a kernel from 6.3 on"),
+        hook("sock_send_length", "CONFIG_INET=y, 6.3 or later"),
     ],
     software_events: &[],
     for_stacks: &[],
