@@ -1,5 +1,7 @@
 //! The two clocks of a trace: CLOCK_MONOTONIC, and its distance to the wall clock.
 
+use std::time::Duration as StdDuration;
+
 use event::{Instant, civil_date};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -36,6 +38,26 @@ pub(crate) fn boot() -> Instant {
     Instant::from_ns(read_ns(ClockId::Monotonic) - read_ns(ClockId::Boottime))
 }
 
+/// What this thread does from some moment on, by the time in which it had a CPU: whoever keeps the
+/// machine busy takes nothing away from what it may do.
+pub(crate) struct Effort {
+    begin_ns: i64,
+}
+
+impl Effort {
+    pub fn begin() -> Effort {
+        Effort {
+            begin_ns: read_ns(ClockId::ThreadCPUTime),
+        }
+    }
+
+    /// What it has taken so far.
+    pub fn spent(&self) -> StdDuration {
+        let spent_ns = read_ns(ClockId::ThreadCPUTime) - self.begin_ns;
+        StdDuration::from_nanos(spent_ns.max(0) as u64)
+    }
+}
+
 /// `YYYYMMDDThhmmssZ`, in UTC.
 pub(crate) fn stamp(wall_ns: i64) -> String {
     let seconds = wall_ns.div_euclid(1_000_000_000);
@@ -48,6 +70,17 @@ pub(crate) fn stamp(wall_ns: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_effort_is_what_its_own_thread_does() {
+        let effort = Effort::begin();
+        let others = std::thread::spawn(|| {
+            let effort = Effort::begin();
+            while effort.spent() < StdDuration::from_millis(20) {}
+        });
+        others.join().expect("no panic");
+        assert!(effort.spent() < StdDuration::from_millis(20));
+    }
 
     #[test]
     fn a_stamp_is_the_date_in_utc() {

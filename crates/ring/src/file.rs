@@ -1,16 +1,16 @@
-//! A ring file. Records are copied out of a guarded mapping, all else is read by `pread`: a process
-//! can truncate its file at any moment.
+//! A ring file. Controls are looked at and records copied in guarded mappings, all else is read by
+//! `pread`: a process can truncate its file at any moment.
 //!
-//! Heads are read by a copy that need not be one load. A head that was caught between two stores
-//! is either below the later of two readings or above it; the lesser of two is therefore never
-//! beyond what was written, and a record that it cuts in two is read the next time.
+//! Without a mapping, heads are read by a copy that need not be one load. A head that was caught
+//! between two stores is either below the later of two readings or above it; the lesser of two is
+//! therefore never beyond what was written, and a record that it cuts in two is read the next time.
 
 use std::cell::Cell;
 use std::fs::File;
 use std::io::ErrorKind as Io;
 use std::mem::offset_of;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{Ordering, fence};
 
 use abi::rings::{self, Header, Plain, Ring};
@@ -45,9 +45,12 @@ pub enum Switch {
 #[derive(Debug)]
 pub struct RingFile {
     file: File,
+    /// What tells it from all others: device and inode.
+    identity: (u64, u64),
     layout: Layout,
     name: String,
-    /// The data of all rings, where they could be mapped.
+    /// The header and the controls, and the data of all rings, where they could be mapped.
+    front: Option<Mapping>,
     data: Option<Mapping>,
     table: Table,
     /// How much of the area of objects was read.
@@ -77,7 +80,7 @@ impl RingFile {
     /// As [`Layout::parse`]; otherwise what the operating system says.
     pub fn new(file: File, name: &str) -> Result<Option<RingFile>> {
         let unreadable = |cause| Error::io(format!("cannot read the rings {name}"), cause);
-        let file_bytes = file.metadata().map_err(unreadable)?.len();
+        let facts = file.metadata().map_err(unreadable)?;
         let mut bytes = [0; size_of::<Header>()];
         match file.read_exact_at(&mut bytes, 0) {
             Ok(()) => (),
@@ -90,11 +93,13 @@ impl RingFile {
         if magic == rings::MAGIC {
             file.read_exact_at(&mut bytes, 0).map_err(unreadable)?;
         }
-        let layout = Layout::parse(&bytes, file_bytes).map_err(|error| named(name, error))?;
+        let layout = Layout::parse(&bytes, facts.len()).map_err(|error| named(name, error))?;
         Ok(layout.map(|layout| RingFile {
             file,
+            identity: (facts.dev(), facts.ino()),
             layout,
             name: name.to_owned(),
+            front: None,
             data: None,
             table: Table::default(),
             objects_read: 0,
@@ -123,6 +128,15 @@ impl RingFile {
     /// The events described so far, as of the last [`RingFile::read_table`].
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// Whether the table has gained something since it was read.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn has_new_descriptions(&self) -> Result<bool> {
+        let used = self.word(offset_of!(Header, table_used) as u64)?;
+        Ok(used.min(self.layout.table_bytes) > self.table.read_bytes as u64)
     }
 
     /// Reads what the table has gained; returns the places of new events.
@@ -160,15 +174,9 @@ impl RingFile {
         Ok(objects(&bytes).0)
     }
 
-    /// What tells this file from all others, by whatever name it was opened.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn identity(&self) -> Result<(u64, u64)> {
-        use std::os::unix::fs::MetadataExt;
-        let facts = self.file.metadata();
-        let facts = facts.map_err(|cause| self.unreadable(cause))?;
-        Ok((facts.dev(), facts.ino()))
+    /// What tells this file from all others, by whatever name it was opened: device and inode.
+    pub fn identity(&self) -> (u64, u64) {
+        self.identity
     }
 
     /// How much the file takes of the memory. Its rings hold no more, but for what fills up their
@@ -177,7 +185,6 @@ impl RingFile {
     /// # Errors
     /// What the operating system says.
     pub fn memory_bytes(&self) -> Result<u64> {
-        use std::os::unix::fs::MetadataExt;
         /// Of the unit in which the kernel counts.
         const BLOCK_BYTES: u64 = 512;
         let facts = self.file.metadata();
@@ -186,20 +193,8 @@ impl RingFile {
     }
 
     /// Whether it is the file with this number on this device.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn is_file(&self, device: (u32, u32), inode: u64) -> Result<bool> {
-        use std::os::unix::fs::MetadataExt;
-        let facts = self
-            .file
-            .metadata()
-            .map_err(|cause| Error::io(format!("cannot read the rings {}", self.name), cause))?;
-        let own = (
-            rustix::fs::major(facts.dev()),
-            rustix::fs::minor(facts.dev()),
-        );
-        Ok(own == device && facts.ino() == inode)
+    pub fn is_file(&self, (major, minor): (u32, u32), inode: u64) -> bool {
+        self.identity == (rustix::fs::makedev(major, minor), inode)
     }
 
     /// The offsets of a ring and its losses; `None` when the CPU has no ring.
@@ -212,7 +207,10 @@ impl RingFile {
             return Ok((first.lost != Losses::default())
                 .then_some((Window { head: 0, tail: 0 }, first.lost)));
         }
-        let second = self.ring(ring)?;
+        let second = match self.front {
+            Some(_) => first,
+            None => self.ring(ring)?,
+        };
         // Data that are copied after this are at least as new.
         fence(Ordering::Acquire);
         let window = Window {
@@ -222,9 +220,10 @@ impl RingFile {
         Ok(Some((window, second.lost)))
     }
 
-    /// Maps the data, for whoever copies often. Without it, or where that cannot be done,
-    /// [`RingFile::copy`] does the same at a higher price.
-    pub fn map_data(&mut self) {
+    /// Maps it, for whoever looks and copies often. Without it, or where that cannot be done, all
+    /// is the same at a higher price.
+    pub fn map(&mut self) {
+        self.front = Mapping::new(&self.file, 0, self.layout.front_bytes());
         let (offset, bytes) = self.layout.data_area();
         self.data = Mapping::new(&self.file, offset, bytes);
     }
@@ -331,11 +330,17 @@ impl RingFile {
         if self.was_given.replace(true) || !memory::is_given_by_recorders(&self.layout) {
             return Ok(());
         }
-        for ring in memory::online(self.layout.rings) {
+        let mut absent = Vec::new();
+        for ring in 0..self.layout.rings {
             let control = self.ring(ring)?;
-            if control.absent == 0 {
-                continue;
-            }
+            absent.extend((control.absent != 0).then_some((ring, control.head)));
+        }
+        if absent.is_empty() {
+            return Ok(());
+        }
+        let online = memory::online(self.layout.rings);
+        absent.retain(|(ring, _)| online.contains(ring));
+        for (ring, head) in absent {
             if let Err(errno) = memory::give(&self.file, &self.layout, ring) {
                 self.without_memory.set(Some(errno));
                 continue;
@@ -343,7 +348,7 @@ impl RingFile {
             // Writers go by the tail: it comes last. What was lost until now stays lost.
             let at = self.layout.control_offset(ring);
             self.write(&0u64.to_le_bytes(), at + offset_of!(Ring, absent) as u64)?;
-            self.consumed(ring, control.head)?;
+            self.consumed(ring, head)?;
         }
         Ok(())
     }
@@ -421,12 +426,24 @@ impl RingFile {
 
     fn ring(&self, ring: u32) -> Result<Ring> {
         let mut bytes = [0; size_of::<Ring>()];
-        self.read(&mut bytes, self.layout.control_offset(ring))?;
+        let offset = self.layout.control_offset(ring);
+        if self.front.is_none() {
+            self.read(&mut bytes, offset)?;
+        } else {
+            for (place, word) in bytes.chunks_exact_mut(size_of::<u64>()).enumerate() {
+                let at = offset + (place * size_of::<u64>()) as u64;
+                word.copy_from_slice(&self.word(at)?.to_le_bytes());
+            }
+        }
         Ok(Ring::from_bytes(&bytes).unwrap_or_default())
     }
 
+    /// A word of the header or of a control.
     fn word(&self, offset: u64) -> Result<u64> {
-        let mut bytes = [0; 8];
+        if let Some(front) = &self.front {
+            return front.word(offset).map_err(|cause| self.unreadable(cause));
+        }
+        let mut bytes = [0; size_of::<u64>()];
         self.read(&mut bytes, offset)?;
         Ok(u64::from_le_bytes(bytes))
     }

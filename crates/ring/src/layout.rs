@@ -152,6 +152,11 @@ impl Layout {
         self.controls_offset + u64::from(ring) * size_of::<Ring>() as u64
     }
 
+    /// The bytes of the header and of the controls, with what may lie between.
+    pub(crate) fn front_bytes(&self) -> u64 {
+        self.control_offset(self.rings)
+    }
+
     /// Where the data of `ring` are in the file.
     pub(crate) fn data_offset_of(&self, ring: u32) -> u64 {
         self.data_offset + u64::from(ring) * self.ring_bytes

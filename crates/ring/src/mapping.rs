@@ -1,6 +1,7 @@
-//! The data of a process's rings, mapped to be read.
+//! A process's file of rings, mapped to be read.
 //!
-//! A copy out of a mapping costs a third of what `pread` takes, which looks up every page. But who
+//! A copy out of a mapping costs a third of what `pread` takes, which looks up every page, and a
+//! look at one word of it no system call: so a recorder looks at a thousand rings at once. But who
 //! truncates the file takes the pages away, and a read of them is SIGBUS. So each mapping is on a
 //! list: our handler puts zeros in the place of a listed mapping that lost its pages, and takes
 //! note. Faults of all others go where they went before us.
@@ -12,13 +13,14 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::param::page_size;
 
-/// So many mappings can be on the list; the files of more processes are read by `pread`.
-const GUARDED_MAX: usize = 512;
+/// So many mappings can be on the list, two of each process; the files of more processes are read
+/// by `pread`.
+const GUARDED_MAX: usize = 8192;
 /// More is read by `pread`: where a process made holes, reading them by a mapping takes memory.
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -30,6 +32,9 @@ struct Guarded {
     /// Whether it lost its pages.
     is_broken: AtomicBool,
 }
+
+/// Where the next free place is looked for: behind the last that was taken.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 static GUARDED: [Guarded; GUARDED_MAX] = [const {
     Guarded {
@@ -55,7 +60,15 @@ impl Guarded {
             free.compare_exchange(0, begin + bytes, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
-        let taken = GUARDED.iter().find(claim)?;
+        let next = NEXT.load(Ordering::Relaxed) % GUARDED_MAX;
+        let (before, behind) = GUARDED.split_at(next);
+        let place = behind
+            .iter()
+            .chain(before)
+            .position(|guarded| claim(&guarded))?;
+        let place = (next + place) % GUARDED_MAX;
+        NEXT.store(place + 1, Ordering::Relaxed);
+        let taken = &GUARDED[place];
         taken.is_broken.store(false, Ordering::Relaxed);
         taken.begin.store(begin, Ordering::Release);
         Some(taken)
@@ -129,7 +142,7 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut c
     }
 }
 
-/// A stretch of a ring file in memory.
+/// A stretch of a file of rings in memory.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     begin: NonNull<u8>,
@@ -190,15 +203,7 @@ impl Mapping {
     /// # Errors
     /// As `read_exact` at the end of a file, when the file no longer reaches there.
     pub fn copy(&self, offset: u64, bytes: usize, into: &mut Vec<u8>) -> io::Result<()> {
-        let place = offset.checked_sub(self.offset);
-        let place = place.and_then(|place| usize::try_from(place).ok());
-        let begin = place.filter(|place| {
-            let end = place.checked_add(bytes);
-            end.is_some_and(|end| end <= self.bytes)
-        });
-        let Some(begin) = begin else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
+        let begin = self.place(offset, bytes)?;
         into.reserve(bytes);
         // SAFETY: the range was checked against the mapping, and `into` has room. Other processes
         // may write there: bytes alone are taken, each once, and nothing is believed of them.
@@ -208,6 +213,40 @@ impl Mapping {
             end.copy_from_nonoverlapping(from, bytes);
             into.set_len(into.len() + bytes);
         }
+        self.check()
+    }
+
+    /// The word at `offset` of the file, in one load. It may be written meanwhile.
+    ///
+    /// # Errors
+    /// As [`Mapping::copy`]; for what is no whole word, too.
+    pub fn word(&self, offset: u64) -> io::Result<u64> {
+        let place = self.place(offset, size_of::<u64>())?;
+        if !place.is_multiple_of(size_of::<u64>()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: the range was checked against the mapping, which begins at a page, and the place
+        // is aligned. Other processes may write there; whatever they do is a value.
+        let word = unsafe {
+            let at = self.begin.as_ptr().add(place).cast::<u64>();
+            AtomicU64::from_ptr(at).load(Ordering::Relaxed)
+        };
+        self.check().map(|()| u64::from_le(word))
+    }
+
+    /// Where `bytes` are that lie at `offset` of the file.
+    fn place(&self, offset: u64, bytes: usize) -> io::Result<usize> {
+        let place = offset.checked_sub(self.offset);
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        let place = place.filter(|place| {
+            let end = place.checked_add(bytes);
+            end.is_some_and(|end| end <= self.bytes)
+        });
+        place.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Fails where what was read may be the zeros of our handler.
+    fn check(&self) -> io::Result<()> {
         match self.guarded.is_broken.load(Ordering::Acquire) {
             true => Err(io::ErrorKind::UnexpectedEof.into()),
             false => Ok(()),
@@ -252,6 +291,17 @@ mod tests {
         check(page + 7, 3 * page);
         check(page - 1, page + 5);
         check(2 * page, 3 * page + 1);
+        let word = |place: usize| mapping.word(place as u64).ok();
+        for place in [page, 2 * page + 8, 3 * page - 8] {
+            let expect = bytes[place..]
+                .first_chunk()
+                .copied()
+                .map(u64::from_le_bytes);
+            assert_eq!(word(place), expect, "{place}");
+        }
+        for place in [page - 8, page + 4, 3 * page - 4, 3 * page, usize::MAX] {
+            assert_eq!(word(place), None, "{place}");
+        }
         assert!(Mapping::new(&file, 8, 8).is_none(), "not at a page");
         assert!(Mapping::new(&file, 0, BYTES_MAX + 1).is_none(), "too large");
     }
@@ -269,6 +319,7 @@ mod tests {
         assert!(of_cut.copy(page as u64, page, &mut found).is_err());
         // From then on nothing of it is believed.
         assert!(of_cut.copy(0, page, &mut found).is_err());
+        assert!(of_cut.word(0).is_err());
         found.clear();
         of_whole
             .copy(0, 4 * page, &mut found)

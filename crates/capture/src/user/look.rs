@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration as StdDuration;
 
 use ctf::writer::StagedDir;
 use event::{Error, ErrorKind, Instant, Result};
@@ -124,6 +125,7 @@ pub(crate) fn write(
             outlet: None,
             in_flight: false,
             keeps_the_dead: true,
+            look_period: StdDuration::ZERO,
         };
         for name in opened.names()? {
             let file = match opened.rings(&name) {

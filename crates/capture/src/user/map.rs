@@ -20,8 +20,10 @@ const STREAM: usize = 1;
 const START: u32 = 0;
 const BIN_INFO: u32 = 1;
 const BUILD_ID: u32 = 2;
-/// How often the kernel is asked what else a process has loaded.
+/// How often the kernel is asked what else a process has loaded, and how much later for each that
+/// is recorded: what is asked of a thousand takes no more of a CPU than what is asked of a few.
 const LOOK_PERIOD: StdDuration = StdDuration::from_secs(1);
+const LOOK_SHARE: StdDuration = StdDuration::from_millis(10);
 /// A longer list of mappings is not looked at.
 const MAPPINGS_BYTES_MAX: u64 = 8 << 20;
 /// More programs and libraries of one process are not told.
@@ -76,6 +78,12 @@ pub(super) fn stream() -> StreamMeta {
     }
 }
 
+/// How often the kernel is asked of each of so many processes.
+pub(super) fn look_period(processes: usize) -> StdDuration {
+    let processes = u32::try_from(processes).unwrap_or(u32::MAX);
+    LOOK_PERIOD.saturating_add(LOOK_SHARE.saturating_mul(processes))
+}
+
 /// What a process has loaded, on its way into its trace.
 #[derive(Default)]
 pub(super) struct ProcessMap {
@@ -99,10 +107,19 @@ impl ProcessMap {
         Ok(())
     }
 
-    /// What the kernel says, now and then: a library without events tells nobody that it came. Only
-    /// of processes of our own pid namespace; of others what they noted must do.
-    pub fn ask_kernel(&mut self, file: &RingFile) {
-        if self.looked.is_some_and(|at| at.elapsed() < LOOK_PERIOD) {
+    /// Of a process that notes itself what it has loaded when it starts: who did so in the
+    /// recording that began at `begin_ns` is not asked about at once.
+    pub fn of(file: &RingFile, begin_ns: u64) -> ProcessMap {
+        ProcessMap {
+            looked: (file.layout().begin_ns >= begin_ns).then(StdInstant::now),
+            ..ProcessMap::default()
+        }
+    }
+
+    /// What the kernel says, once in so long: a library without events tells nobody that it came.
+    /// Only of processes of our own pid namespace; of others what they noted must do.
+    pub fn ask_kernel(&mut self, file: &RingFile, period: StdDuration) {
+        if self.looked.is_some_and(|at| at.elapsed() < period) {
             return;
         }
         self.look(file);
@@ -131,7 +148,7 @@ impl ProcessMap {
             };
             let mut there = self.known.values().filter(overlaps).peekable();
             let is_known = there.peek().is_some() && there.all(|known| known.path == object.path);
-            if !is_known {
+            if !is_known && is_there(&object, inode) {
                 self.add(LoadedObject {
                     noticed_ns: now_ns,
                     build_id: build_id(&object, inode).unwrap_or_default(),
@@ -238,8 +255,14 @@ fn build_id(object: &LoadedObject, inode: u64) -> Option<Vec<u8>> {
     is_same.then(|| symbols::build_id_of(&file))?
 }
 
-/// Files with code, each from its first byte on to the end of its last mapping. What was removed or
-/// replaced since cannot be read by its name, and is left out. Each with its inode.
+/// Whether the object's file is still the file `inode`: what was removed or replaced since cannot
+/// be read by its name.
+fn is_there(object: &LoadedObject, inode: u64) -> bool {
+    let facts = std::fs::metadata(&object.path);
+    facts.is_ok_and(|facts| facts.ino() == inode)
+}
+
+/// Files with code, each from its first byte on to the end of its last mapping, with its inode.
 fn mapped_objects(mappings: &[Mapping<'_>]) -> Vec<(LoadedObject, u64)> {
     let mut objects = Vec::new();
     let mut rest = mappings;
@@ -250,11 +273,7 @@ fn mapped_objects(mappings: &[Mapping<'_>]) -> Vec<(LoadedObject, u64)> {
         rest = behind;
         let end = own.last().map_or(first.end, |last| last.end);
         let is_object = first.offset == 0 && end > first.begin && own.iter().any(|m| m.is_code);
-        let is_there = || {
-            let facts = std::fs::metadata(first.path);
-            facts.is_ok_and(|facts| facts.ino() == first.inode)
-        };
-        if is_object && is_there() {
+        if is_object {
             let object = LoadedObject {
                 begin: first.begin,
                 size_bytes: end - first.begin,

@@ -7,13 +7,14 @@ use std::rc::Rc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Error, ErrorKind, Result};
-use ring::{Directory, Liveness, RecorderLock, RingFile};
+use ring::{Directory, RecorderLock, RingFile};
 
 use super::clock::CounterClock;
 use super::forgotten::Forgotten;
 use super::process::{Ended, Process};
 use super::refusals::Refusals;
 use super::session::{Shared, UserSummary};
+use crate::clock::Effort;
 use crate::{clock, descriptors, housekeeping};
 
 /// So long what was announced stays beside what follows it.
@@ -205,17 +206,20 @@ impl Place {
         if self.looked.unchanged_since_ns == Some(changed_ns) {
             return Ok(());
         }
-        let begin = StdInstant::now();
+        let effort = Effort::begin();
         let seen = self.directory.look()?;
         refusals.without_rings(&self.directory, seen.without_rings, shared.wanted.begin_ns);
         let mut heavy = Vec::new();
         for name in seen.rings {
+            if self.names.contains(&name) {
+                continue;
+            }
             let is_full = self.processes.len() >= self.processes_max;
-            if is_full && !self.names.contains(&name) && !self.has_said_more {
+            if is_full && !self.has_said_more {
                 self.has_said_more = true;
                 refusals.add(self.directory.path(), &self.more_processes());
             }
-            if begin.elapsed() > TURN_MAX || is_full {
+            if effort.spent() > TURN_MAX || is_full {
                 self.looked.leaves_some = true;
                 break;
             }
@@ -223,7 +227,7 @@ impl Place {
         }
         // Last: they take time, in which others are not seen.
         for name in heavy {
-            if begin.elapsed() > TURN_MAX {
+            if effort.spent() > TURN_MAX {
                 self.looked.leaves_some = true;
                 break;
             }
@@ -255,7 +259,7 @@ impl Place {
         refusals: &mut Refusals,
     ) -> Option<String> {
         let path = self.directory.path().join(&name);
-        if self.names.contains(&name) || refusals.knows(&path) {
+        if refusals.knows(&path) {
             return None;
         }
         let taken = match self.directory.rings(&name) {
@@ -281,7 +285,7 @@ impl Place {
 
     fn attach(&self, file: RingFile, shared: &Shared) -> Result<(Process, (u64, u64))> {
         let name = file.name();
-        let identity = file.identity()?;
+        let identity = file.identity();
         if let Some(other) = self.identities.get(&identity) {
             let what = format!("the rings {name} are recorded already");
             let found = format!("another name of {other}");
@@ -326,7 +330,8 @@ impl Place {
         // Where it is gone by itself, that is as well.
         let _ = self.remove_former(begin);
         for _ in 0..self.processes.len() {
-            if begin.elapsed() > slice {
+            let now = StdInstant::now();
+            if now.duration_since(begin) > slice {
                 read.is_behind = true;
                 break;
             }
@@ -335,7 +340,7 @@ impl Place {
             }
             let process = &mut self.processes[self.next];
             // Asked before the last reading, so that nothing can come after it.
-            let dead = process.liveness() == Liveness::Dead;
+            let dead = process.has_died(now);
             let is_over = match process.poll(clock, &shared.common()) {
                 Ok(of_process) => {
                     read = read.and(of_process);
@@ -449,6 +454,11 @@ impl Place {
     pub fn ring_bytes(&self) -> u64 {
         let each = self.processes.iter().map(Process::ring_bytes);
         each.fold(0, u64::saturating_add)
+    }
+
+    /// So many processes are recorded.
+    pub fn processes(&self) -> usize {
+        self.processes.len()
     }
 
     /// So many processes are recorded, with their events and losses in the present traces.

@@ -93,7 +93,7 @@ pub(super) fn mapping(line: &str) -> Option<Mapping<'_>> {
 
 /// Whether one of these mappings is of the rings.
 pub(super) fn maps_rings(mappings: &[Mapping<'_>], file: &RingFile) -> bool {
-    let is_theirs = |m: &Mapping<'_>| file.is_file(m.device, m.inode).unwrap_or(false);
+    let is_theirs = |m: &Mapping<'_>| file.is_file(m.device, m.inode);
     mappings.iter().any(is_theirs)
 }
 

@@ -27,6 +27,7 @@ use super::refusals;
 use super::scribe::{Desk, Scribe, Transcribed};
 use super::session::Wanted;
 use super::wanted::{self, Verdict};
+use crate::clock::Effort;
 
 /// Of a ring's room, so much may wait for the disk: one part in this many.
 const WAITING_PARTS: u64 = 16;
@@ -36,6 +37,8 @@ const TURN_BYTES: u64 = 8 << 20;
 const DESCRIBED_MAX: StdDuration = StdDuration::from_millis(5);
 const DESCRIBED_SLOWLY_MAX: u32 = 3;
 const REST_FACTOR: u32 = 4;
+/// How often a process is asked whether it lives: until then its file stays, and its descriptor.
+const LIVENESS_PERIOD: StdDuration = StdDuration::from_millis(100);
 
 /// What one process gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +101,8 @@ pub(super) struct Common<'a> {
     pub in_flight: bool,
     /// Whether files of dead processes stay, for whoever looks into them.
     pub keeps_the_dead: bool,
+    /// How often the kernel is asked for the map of each process.
+    pub look_period: StdDuration,
 }
 
 /// A process that is being recorded.
@@ -143,6 +148,7 @@ pub(super) struct Process {
     /// How often its descriptions took long, and until when others come first therefore.
     described_slowly: u32,
     rests_until: Option<StdInstant>,
+    asked_liveness: Option<StdInstant>,
     /// When it was switched off.
     stopped: Option<Instant>,
 }
@@ -163,11 +169,12 @@ impl Process {
             (false, _) => (),
         }
         if !common.in_flight {
-            file.map_data();
+            file.map();
         }
         let mode_behind = forgotten.mode_behind(mode_before);
         let mut process = Process::new(directory, file, Vec::new(), mode_behind);
         process.add_lanes(mode_before, common)?;
+        process.map = ProcessMap::of(&process.file, common.wanted.begin_ns);
         process.contexts = Contexts::new(&process.file, &common.wanted.contexts);
         process.say_size(common);
         process.take_new_events(common)?;
@@ -245,6 +252,7 @@ impl Process {
             first_lane: 0,
             described_slowly: 0,
             rests_until: None,
+            asked_liveness: None,
             stopped: None,
         }
     }
@@ -272,7 +280,7 @@ impl Process {
         process.file.read_table()?;
         process.desk.learn(&process.file);
         process.map.note(&mut process.file)?;
-        process.map.ask_kernel(&process.file);
+        process.map.look(&process.file);
         let mut begin = Instant::MAX;
         if common.wanted.begin_ns > 0 {
             let since = Instant::from_ns(common.wanted.begin_ns as i64);
@@ -334,9 +342,14 @@ impl Process {
         pair.map_or(Ok(()), |(counter, ns)| self.file.leave_pair(counter, ns))
     }
 
-    /// Whether somebody can still write to its rings.
-    pub fn liveness(&self) -> Liveness {
-        self.file.liveness()
+    /// Whether nobody can write to its rings any more; asked now and then.
+    pub fn has_died(&mut self, now: StdInstant) -> bool {
+        let asked = self.asked_liveness;
+        if asked.is_some_and(|asked| now.duration_since(asked) < LIVENESS_PERIOD) {
+            return false;
+        }
+        self.asked_liveness = Some(now);
+        self.file.liveness() == Liveness::Dead
     }
 
     /// Whether what it said could not be written.
@@ -397,7 +410,7 @@ impl Process {
         // After the copy: whatever it holds was described, and stamped, before now.
         self.take_new_events(common)?;
         self.map.note(&mut self.file)?;
-        self.map.ask_kernel(&self.file);
+        self.map.ask_kernel(&self.file, common.look_period);
         self.contexts.refresh();
         if self.file.layout().clock == ClockKind::Counter && self.lanes.iter().any(Lane::holds) {
             clock.update();
@@ -442,14 +455,17 @@ impl Process {
 
     /// New descriptions: switches what is wanted, and makes classes of them.
     fn take_new_events(&mut self, common: &Common) -> Result<()> {
-        let begin = StdInstant::now();
+        if !self.file.has_new_descriptions()? {
+            return Ok(());
+        }
+        let effort = Effort::begin();
         let new = self.file.read_table()?;
         self.take_new_notes(common);
         if new.is_empty() {
             return Ok(());
         }
         self.take_events(new, common)?;
-        let took = begin.elapsed();
+        let took = effort.spent();
         if took > DESCRIBED_MAX {
             self.described_slowly += 1;
             let rests = self.described_slowly > DESCRIBED_SLOWLY_MAX;

@@ -22,12 +22,14 @@ use super::clock::CounterClock;
 use super::contexts::{self, Context};
 use super::finder::Finder;
 use super::forgotten;
+use super::map;
 use super::metadata::Folders;
 use super::place::{Outcome, Place, Read, TURN_MAX};
 use super::places::{self, SHARED_MEMORY};
 use super::process::{Common, UserProcess};
 use super::room::RingRoom;
 use super::wanted::{self, EventRule};
+use crate::clock::Effort;
 use crate::progress::{Progress, Source};
 use crate::{clock, descriptors, housekeeping};
 use turn::Asked;
@@ -39,7 +41,7 @@ const PERIOD_MIN: StdDuration = StdDuration::from_micros(500);
 /// A fuller ring is looked at twice as often, an emptier one half as often.
 const FULL: f64 = 0.25;
 const EMPTY: f64 = 0.03;
-/// So long the processes are looked for that are there when a recording begins or ends.
+/// So much effort is made to find the processes that are there when a recording begins or ends.
 const FIND_MAX: StdDuration = StdDuration::from_secs(2);
 /// So long a trace that is written is not said to be complete because some ring is not.
 const BEHIND_MAX: StdDuration = StdDuration::from_secs(1);
@@ -305,6 +307,8 @@ pub(super) struct Shared {
     pub in_flight: bool,
     /// Whether the session ends: what the dead left in flight then stays where it is.
     is_over: bool,
+    /// How often the kernel is asked for the map of each process.
+    look_period: StdDuration,
     folders: Folders,
 }
 
@@ -319,6 +323,7 @@ impl Shared {
             outlet: self.outlet.as_ref(),
             in_flight: self.in_flight,
             keeps_the_dead: self.in_flight && self.is_over,
+            look_period: self.look_period,
         }
     }
 }
@@ -377,6 +382,7 @@ impl Session {
                 },
                 in_flight: target.in_flight,
                 is_over: false,
+                look_period: StdDuration::ZERO,
                 folders: Folders::default(),
             },
             progress: target.progress.clone(),
@@ -410,7 +416,7 @@ impl Session {
     /// Takes directories of others that are new: they come with the first traced process of a user.
     /// Looks for them for a slice of time, or until all were seen, at `most` so long.
     fn find_places(&mut self, most: StdDuration) -> Result<()> {
-        let begin = StdInstant::now();
+        let effort = Effort::begin();
         loop {
             let part = self.finder.look(PLACES_SLICE);
             self.say_moved(&part.moved);
@@ -422,7 +428,7 @@ impl Session {
                 return Ok(());
             }
             self.places_found = None;
-            if begin.elapsed() >= most {
+            if effort.spent() >= most {
                 return Ok(());
             }
         }
@@ -522,6 +528,8 @@ impl Session {
         if leaves_pair {
             self.pair_left = Some(StdInstant::now());
         }
+        let processes = self.places.iter().map(Place::processes).sum();
+        self.shared.look_period = map::look_period(processes);
         let mut read = Read::default();
         let owners: Vec<u32> = self.places.iter().map(Place::owner).collect();
         let users = owners.iter().collect::<HashSet<_>>().len() as u32;
@@ -572,11 +580,11 @@ impl Session {
 
     /// The same of all that are there now, within reason.
     fn find_all(&mut self) {
-        let begin = StdInstant::now();
+        let effort = Effort::begin();
         loop {
             self.find();
             let is_done = self.places.iter().all(Place::has_seen_all);
-            if is_done || begin.elapsed() > FIND_MAX {
+            if is_done || effort.spent() > FIND_MAX {
                 return;
             }
         }

@@ -48,7 +48,7 @@ impl Process {
     /// Ends the recording of this process, which was stopped: what its rings hold is read, or its
     /// file goes when it is dead.
     pub fn finish(mut self, clock: &mut CounterClock, common: &Common) -> Ended {
-        let dead = self.liveness() == Liveness::Dead;
+        let dead = self.file.liveness() == Liveness::Dead;
         let end = self.stopped.unwrap_or(Instant::MIN);
         let read = self.read_to_the_end(clock, common);
         let mut ended = self.close(clock, end);
