@@ -1,6 +1,6 @@
 //! Outcomes and errors become exit codes here and nowhere else.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -82,8 +82,13 @@ pub fn write_file(path: &Path, text: &str) -> Result<()> {
 
 /// A failed write to a file that was asked for as an [`Error`].
 pub fn write_error(path: &Path, error: std::io::Error) -> Error {
-    Error::io(format!("cannot write {}", path.display()), error)
-        .fix("name a file in a folder that is there and ours to write")
+    let fix = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "make room: df says where there is some"
+        }
+        _ => "name a file in a folder that is there and ours to write",
+    };
+    Error::io(format!("cannot write {}", path.display()), error).fix(fix)
 }
 
 /// A failed write to stdout as an [`Error`].

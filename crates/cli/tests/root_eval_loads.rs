@@ -286,7 +286,7 @@ fn loads_end_with_the_evaluation_however_it_ends() {
     ends.push(End::Shell);
     for end in ends {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut command = eval(folder.path(), "--for 1000s --load hackbench,compile");
+        let mut command = eval(folder.path(), "--for 40s --load hackbench,compile");
         let (child, mut terminal) = match end {
             End::Signal(_) => (command.spawn().expect("starts"), None),
             End::Shell => in_a_terminal(folder.path()),
@@ -294,6 +294,7 @@ fn loads_end_with_the_evaluation_however_it_ends() {
         let mut child = Running(child);
         let owner = until("the evaluation", || evaluation(&child.0));
         until("all loads", || (of(owner).len() > 6).then_some(()));
+        until("its flight recorder", || recorders(owner).then_some(()));
         match end {
             End::Signal(signal) => {
                 let status = until("its end", || {
@@ -303,7 +304,8 @@ fn loads_end_with_the_evaluation_however_it_ends() {
                     unsafe { libc::kill(child.0.id().cast_signed(), signal) };
                     child.0.try_wait().expect("a child")
                 });
-                if signal != libc::SIGINT && signal != libc::SIGTERM {
+                let ends_well = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+                if !ends_well.contains(&signal) {
                     assert_eq!(status.signal(), Some(signal), "{status}");
                 }
             }
@@ -316,7 +318,19 @@ fn loads_end_with_the_evaluation_however_it_ends() {
         until("no load is left", || of(owner).is_empty().then_some(()));
         let left = || !folders(owner).is_empty();
         until("no folder is left", || (!left()).then_some(()));
+        let recorders = || recorders(owner);
+        until("no flight recorder is left", || {
+            (!recorders()).then_some(())
+        });
     }
+}
+
+/// Whether `owner` has a flight recorder in tracefs.
+fn recorders(owner: u32) -> bool {
+    let prefix = format!("rtscope-{owner}-");
+    testkit::tracefs_instances()
+        .iter()
+        .any(|name| name.starts_with(&prefix))
 }
 
 /// The folders of the loads of `owner`.
@@ -367,7 +381,8 @@ fn in_a_terminal(folder: &Path) -> (Child, Option<std::fs::File>) {
             std::fs::File::from_raw_fd(slave),
         )
     };
-    let line = format!("{RTSCOPE} measure eval --no-hw --for 1000s --load hackbench,compile; true");
+    let words = "measure eval --no-hw --budget 10s --for 40s --load hackbench,compile";
+    let line = format!("{RTSCOPE} {words}; true");
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &line]).current_dir(folder);
     shell.stdin(slave.try_clone().expect("a copy"));

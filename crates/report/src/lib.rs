@@ -37,7 +37,8 @@ pub use diagnosis::{diagnosis_json, hit_json};
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text, judged_text};
 pub use eval::{
     Compared, Ended, Evaluation, Parts, RunPart, Series, Workload, compare_html, compare_text,
-    compare_verdict, eval_file, eval_hash, eval_html, eval_json, eval_junit, eval_text, is_eval,
+    compare_verdict, eval_file, eval_hash, eval_html, eval_json, eval_junit, eval_text, file_hash,
+    is_eval,
 };
 pub use events_text::{
     EventBodies, EventClock, EventLines, EventNames, EventOrigin, EventText, EventTextOptions,

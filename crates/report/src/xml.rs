@@ -12,9 +12,17 @@ pub(crate) fn escaped(text: impl Display) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             // XML has no way to write the others.
-            char if char.is_control() => out.push('\u{fffd}'),
+            char if char.is_control() || matches!(char, '\u{fffe}' | '\u{ffff}') => {
+                out.push('\u{fffd}');
+            }
             char => out.push(char),
         }
     }
     out
+}
+
+/// The same line by line: the ends of lines stay.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(escaped).collect();
+    lines.join("\n")
 }

@@ -101,7 +101,7 @@ pub fn bury(
             }
         }
     }
-    if let Err(error) = clear(&facts) {
+    if let Err(error) = clear_after(facts.pid) {
         place.leave();
         return Err(error);
     }
@@ -109,21 +109,27 @@ pub fn bury(
     Ok(Some((dead, finished)))
 }
 
-/// Removes what a dead session left in the kernel and in applications.
-fn clear(facts: &Facts) -> Result<()> {
+/// Removes what a process that is known to be gone left in the kernel and in applications. Whether
+/// all of it is gone: somebody may have files of it open.
+///
+/// # Errors
+/// What the operating system refuses; a tracefs out of reach has nothing of it.
+pub fn clear_after(pid: u32) -> Result<bool> {
+    let mut is_gone = true;
     match Tracefs::find() {
         Ok(tracefs) => {
-            for instance in ftrace::Leftover::of(&tracefs, facts.pid)? {
-                instance.remove()?;
+            for instance in ftrace::Leftover::of(&tracefs, pid)? {
+                is_gone &= instance.remove()?;
             }
             // Behind the instance, which had them enabled.
-            DynamicEvents::remove_of(&tracefs, facts.pid)?;
+            DynamicEvents::remove_of(&tracefs, pid)?;
         }
         // A session of applications alone needs none.
         Err(error) if is_out_of_reach(error.kind()) => (),
         Err(error) => return Err(error),
     }
-    user::switch_off_left_by(facts.pid)
+    user::switch_off_left_by(pid)?;
+    Ok(is_gone)
 }
 
 fn is_out_of_reach(kind: ErrorKind) -> bool {

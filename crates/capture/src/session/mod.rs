@@ -23,7 +23,7 @@ use event::Duration;
 
 use crate::{Keep, RecordConfig};
 
-pub use dead::{DeadSession, all_dead, bury};
+pub use dead::{DeadSession, all_dead, bury, clear_after};
 pub use name::SessionName;
 pub use place::Sessions;
 pub use run::serve;

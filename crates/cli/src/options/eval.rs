@@ -113,9 +113,12 @@ impl EvalOptions {
             false => (whole.as_ns() / HW_PART).clamp(HW_NS_MIN, BESIDE_NS_MAX),
         };
         let run_for = Duration::from_ns((whole.as_ns() - hw_ns).max(whole.as_ns() / 2));
-        let gaps = (!typed.no_hw).then(|| gap_options(&cpus, typed.prio, clocksource, hw_ns));
-        let goes = (hw_ns / HW_GO_NS_MIN).min(HW_GOES_MAX);
         let budget = optional("--budget", &typed.budget)?;
+        // One over the budget is never too short to be looked for.
+        let gap = budget.map_or(GAP, |budget| budget.min(GAP));
+        let hw = (typed.prio, gap, hw_ns);
+        let gaps = (!typed.no_hw).then(|| gap_options(&cpus, hw, clocksource));
+        let goes = (hw_ns / HW_GO_NS_MIN).min(HW_GOES_MAX);
         let over = optional("--over", &typed.over)?.or(budget);
         let over = over.filter(|_| !typed.no_explain);
         let plain_ns = (run_for.as_ns() / PLAIN_PART).clamp(PLAIN_NS_MIN, BESIDE_NS_MAX);
@@ -230,13 +233,17 @@ fn rests(goes: i64, run_for: Duration) -> Vec<Duration> {
     (0..goes).map(|go| Duration::from_ns(at_ns(go))).collect()
 }
 
-fn gap_options(cpus: &[Cpu], prio: u32, clocksource: Option<&str>, hw_ns: i64) -> GapOptions {
+fn gap_options(
+    cpus: &[Cpu],
+    (prio, threshold, hw_ns): (u32, Duration, i64),
+    clocksource: Option<&str>,
+) -> GapOptions {
     GapOptions {
         plan: gaps::Plan {
             cpus: cpus.to_vec(),
             policy: Policy::Fifo(prio),
             counter: Counter::choose(clocksource),
-            threshold: GAP,
+            threshold,
             window: GAP_WINDOW,
             width: GAP_WIDTH,
             gaps_max: GAPS_MAX,

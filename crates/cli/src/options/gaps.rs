@@ -46,6 +46,11 @@ impl GapOptions {
             let text = text.as_ref();
             text.map(|text| positive_duration(flag, text)).transpose()
         };
+        let limits = Limits {
+            budget: optional("--budget", &typed.budget)?,
+            hard: optional("--hardlimit", &typed.hardlimit)?,
+        };
+        let over = positive_duration("--over", &typed.over)?;
         Ok(GapOptions {
             plan: Plan {
                 cpus: listed.transpose()?.unwrap_or_else(|| allowed.to_vec()),
@@ -54,18 +59,45 @@ impl GapOptions {
                     prio => Policy::Fifo(prio),
                 },
                 counter: Counter::choose(clocksource),
-                threshold: positive_duration("--over", &typed.over)?,
+                threshold: limits.least().map_or(over, |least| over.min(least)),
                 window: positive_duration("--window", &typed.window)?,
                 width: positive_duration("--width", &typed.width)?,
                 gaps_max: GAPS_MAX,
             },
             run_for: positive_duration("--for", &typed.length.run_for)?,
             events: (!typed.no_events).then(|| typed.output.clone()),
-            limits: Limits {
-                budget: optional("--budget", &typed.budget)?,
-                hard: optional("--hardlimit", &typed.hardlimit)?,
-            },
+            limits,
             json: typed.json,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        hw: flags::Hw,
+    }
+
+    #[test]
+    fn a_gap_that_breaks_a_limit_is_never_too_short_to_be_looked_for() {
+        let check = |words: &str, expect_us: i64| {
+            let words = std::iter::once("hw").chain(words.split_whitespace());
+            let typed = Typed::try_parse_from(words).expect("understood").hw;
+            let options = GapOptions::new(&typed, &[Cpu(0)], &[Cpu(0)], Some("tsc"));
+            let found = options.expect("decided").plan.threshold;
+            assert_eq!(found, Duration::from_us(expect_us), "{typed:?}");
+        };
+        check("", 10);
+        check("--budget 20us", 10);
+        check("--budget 5us", 5);
+        check("--over 50us --hardlimit 20us", 20);
+        check("--over 50us --hardlimit 20us --budget 30us", 20);
+        check("--over 2us --budget 5us --no-events", 2);
     }
 }

@@ -9,17 +9,27 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal};
 use rustix::thread::UnshareFlags;
 
+use super::kind::GOODBYE;
 use super::{LoadOrder, left};
 use host::task;
 
 /// Out of memory, the kernel kills a load before anything else.
 const OOM_SCORE: &str = "1000";
 
+/// Why a load was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Whoever measured needs it no longer.
+    Told,
+    /// Whoever measured died.
+    Orphaned,
+}
+
 /// Keeps a load until the end of our input, which whoever measures holds; all of it is gone then.
 ///
 /// # Errors
 /// What the operating system refused, or why the load ended before its time.
-pub fn keep(order: &LoadOrder) -> Result<()> {
+pub fn keep(order: &LoadOrder) -> Result<Over> {
     let kept = start(order).and_then(|worker| until_over(order, worker));
     if let Err(error) = &kept {
         order.note(&error.to_string());
@@ -53,7 +63,7 @@ fn start(order: &LoadOrder) -> Result<Child> {
     worker.spawn().map_err(cannot("start"))
 }
 
-fn until_over(order: &LoadOrder, mut worker: Child) -> Result<()> {
+fn until_over(order: &LoadOrder, mut worker: Child) -> Result<Over> {
     let cannot = |error: rustix::io::Errno| Error::io("cannot keep a load", error.into());
     let pid = rustix::process::Pid::from_child(&worker);
     let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(cannot)?;
@@ -75,7 +85,12 @@ fn until_over(order: &LoadOrder, mut worker: Child) -> Result<()> {
     if told {
         // Nobody may be left who would.
         fs::remove_dir_all(&order.folder).ok();
-        return Ok(());
+        let mut said = [0; GOODBYE.len()];
+        let goodbye = rustix::io::read(&input, &mut said);
+        return Ok(match goodbye {
+            Ok(1..) => Over::Told,
+            _ => Over::Orphaned,
+        });
     }
     if let Ok(why) = fs::read_to_string(order.folder.join(super::WHY)) {
         return Err(Error::new(event::ErrorKind::Interrupted, why));

@@ -6,6 +6,8 @@ use event::{Error, Result};
 
 /// Who the load belongs to, in the environment of all its processes.
 pub(super) const OWNER: &str = "RTSCOPE_LOAD";
+/// What whoever measures writes to the load's keeper before it closes the keeper's input.
+pub(super) const GOODBYE: &[u8] = b".";
 
 /// A kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

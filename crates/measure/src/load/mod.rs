@@ -28,9 +28,9 @@ use std::process::{Child, Command, Stdio};
 use event::{Cpu, Duration, Error, Result};
 
 use host::shield;
-use kind::OWNER;
+use kind::{GOODBYE, OWNER};
 
-pub use keeper::keep;
+pub use keeper::{Over, keep};
 pub use kind::Load;
 pub use left::{LeftLoad, begin_ticks, left};
 pub use proof::{Look, Proof, State};
@@ -195,7 +195,10 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // The end of its input tells the keeper to end all of it; it ends last.
-        drop(self.keeper.stdin.take());
+        if let Some(mut input) = self.keeper.stdin.take() {
+            // Where it is gone already nobody needs to be told.
+            input.write_all(GOODBYE).ok();
+        }
         let ended = |keeper: &mut Child| keeper.try_wait().is_ok_and(|status| status.is_some());
         for _ in 0..LOOKS_MAX {
             if ended(&mut self.keeper) {

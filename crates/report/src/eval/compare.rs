@@ -6,9 +6,9 @@ use diagnosis::ranks_by_chance;
 use event::Duration;
 use serde_json::Value;
 
-use super::escape::escaped;
 use super::html::page;
 use super::{PERCENTILES, cpu, loads, svg, threads, us, verdict_sentence};
+use crate::xml::escaped;
 
 /// A row of the comparison: what it is, and where it lies in a thread's object.
 type Row = (&'static str, fn(&Value) -> &Value);
@@ -233,6 +233,20 @@ fn kernel(evaluation: &Value) -> String {
     )
 }
 
+/// What is one value for all of an evaluation, and where it lies.
+const SAME: [(&str, &str); 3] = [
+    ("budget in ns", "/budget_ns"),
+    ("machine", "/machine/identity/hardware"),
+    ("CPU", "/machine/identity/cpu_model"),
+];
+
+/// How each thread was to run.
+fn plan(evaluation: &Value) -> Vec<[Value; 4]> {
+    let keys = ["cpu", "policy", "priority", "interval_ns"];
+    let of_one = |thread: &Value| keys.map(|key| thread[key].clone());
+    threads(evaluation).iter().map(of_one).collect()
+}
+
 /// What forbids to lay the difference to the kernels or settings.
 fn differences(a: &Value, b: &Value) -> String {
     let mut text = String::new();
@@ -248,14 +262,20 @@ fn differences(a: &Value, b: &Value) -> String {
             text += &format!("not alike: in {letter} {complaint}\n");
         }
     }
-    let intervals = |one: &Value| -> Vec<Value> {
-        threads(one)
-            .iter()
-            .map(|thread| thread["interval_ns"].clone())
-            .collect()
-    };
-    if intervals(a) != intervals(b) {
-        text += "not alike: threads or intervals differ\n";
+    if plan(a) != plan(b) {
+        text += "not alike: threads, their CPUs, priorities or intervals differ\n";
+    }
+    for (what, place) in SAME {
+        let (of_a, of_b) = (a.pointer(place), b.pointer(place));
+        if of_a != of_b {
+            let word = |one: Option<&Value>| match one {
+                Some(Value::String(text)) => text.clone(),
+                Some(value) if !value.is_null() => value.to_string(),
+                _ => "none".to_owned(),
+            };
+            let (of_a, of_b) = (word(of_a), word(of_b));
+            text += &format!("not alike: the {what} differs: {of_a} and {of_b}\n");
+        }
     }
     let seconds = |one: &Value| one["elapsed_ns"].as_f64().unwrap_or(0.0) / 1e9;
     let (longer, shorter) = (seconds(a).max(seconds(b)), seconds(a).min(seconds(b)));
@@ -286,6 +306,21 @@ mod tests {
         b["loads"] = json!([]);
         b["elapsed_ns"] = json!(1);
         assert_eq!(compare_text(&a, &b).matches("not alike").count(), 2);
+        for (place, value) in [
+            ("/budget_ns", json!(9_000)),
+            ("/threads/1/cpu", json!(2)),
+            ("/threads/1/priority", json!(1)),
+            ("/machine/identity/cpu_model", json!("another")),
+        ] {
+            let mut other = a.clone();
+            *other.pointer_mut(place).unwrap_or(&mut Value::Null) = value.clone();
+            if place.ends_with("cpu_model") {
+                other["machine"]["identity"]["cpu_model"] = value;
+            }
+            let text = compare_text(&a, &other);
+            assert_eq!(text.matches("not alike").count(), 1, "{place}: {text}");
+            assert_eq!(compare_verdict(&a, &other), Compared::Inconclusive);
+        }
         let page = compare_html(&a, &b);
         assert!(
             page.contains("the loads differ") && page.contains("</html>"),

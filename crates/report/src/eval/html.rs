@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::escape::escaped;
 use super::{
     PERCENTILES, cpu, eval_hash, exceedances_sentence, explaining, interruptions, loads, parts,
     svg, tail_sentence, threads, us, verdict_sentence,
 };
+use crate::xml::{escaped, escaped_lines};
 
 /// Follows the reader's choice of light or dark.
 pub(super) const STYLE: &str = "\
@@ -61,7 +61,7 @@ pub(super) fn page(title: &str, body: &str) -> String {
 }
 
 fn words(value: &Value) -> String {
-    escaped(value.as_str().unwrap_or("–"))
+    escaped_lines(value.as_str().unwrap_or("–"))
 }
 
 fn head(evaluation: &Value) -> String {
@@ -143,7 +143,7 @@ fn summary(evaluation: &Value) -> String {
              samples lie above, or that lies beyond the histogram.</p>\n\
              <h2>What this run can show of the tail</h2>\n<ul>\n";
     for thread in threads(evaluation) {
-        let sentence = escaped(&tail_sentence(thread));
+        let sentence = escaped(tail_sentence(thread));
         let _ = writeln!(text, "<li>{}: {sentence}</li>", cpu(thread));
     }
     text + "</ul>\n"
@@ -310,7 +310,7 @@ fn table(title: &str, shown: &[&Value]) -> String {
     let rows = shown.iter().filter_map(|one| one.as_object()).flatten();
     for (key, value) in rows.filter(|(_, value)| !value.is_object()) {
         let name = key.replace('_', " ");
-        let value = escaped(&fact(value));
+        let value = escaped(fact(value));
         let _ = writeln!(
             text,
             "<tr><td>{name}</td><td class=\"text\">{value}</td></tr>"

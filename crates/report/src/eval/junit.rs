@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::escape::escaped;
 use super::{cpu, interruptions, loads, longest_ns, threads, us, workload};
+use crate::xml::escaped;
 
 /// How many cases ended in which way.
 #[derive(Default)]
@@ -87,6 +87,10 @@ fn judged(evaluation: &Value, thread: &Value, counts: &mut Counts) -> String {
         counts.skipped += 1;
         return message("skipped", "no budget was given");
     }
+    if thread["verdict"] != "pass" {
+        counts.errors += 1;
+        return message("error", "nothing is proved: too little was measured");
+    }
     String::new()
 }
 
@@ -139,6 +143,9 @@ mod tests {
             &evaluation,
             "name=\"latency on CPU 0\"><error message=\"nothing is proved: ",
         );
+        // What a load said may be coloured; XML has no way to write that.
+        evaluation["loads"][0]["why"] = "said \u{1b}[31mno".into();
+        check(&evaluation, "did not run: said \u{fffd}[31mno\"/>");
         evaluation["loads"][0]["state"] = "ran".into();
         check(
             &evaluation,

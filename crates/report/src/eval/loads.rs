@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use measure::load::{Proof, State};
 use serde_json::{Value, json};
 
-use super::escape::escaped;
 use super::svg;
+use crate::xml::escaped;
 
 /// The counter that every load has.
 const CPU_TIME: &str = "cpu_time_ns";
@@ -96,7 +96,7 @@ pub(super) fn loads_html(evaluation: &Value) -> String {
             "<tr><td>{}</td><td class=\"{class}\">{}</td><td class=\"text\">{}</td></tr>",
             escaped(name(load)),
             escaped(&state),
-            escaped(&done(load).unwrap_or_else(|| "nothing".to_owned()))
+            escaped(done(load).unwrap_or_else(|| "nothing".to_owned()))
         );
     }
     text += "</table></div>\n<div class=\"two\">";

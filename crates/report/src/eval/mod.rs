@@ -3,9 +3,9 @@
 //! that they can be made again from the file.
 
 mod compare;
-mod escape;
 mod explaining;
 mod html;
+mod hw;
 mod junit;
 mod loads;
 mod parts;
@@ -30,7 +30,7 @@ pub use html::eval_html;
 pub use junit::eval_junit;
 pub use parts::{Ended, Parts, RunPart};
 pub use series::Series;
-pub use signed::{eval_file, eval_hash};
+pub use signed::{eval_file, eval_hash, file_hash};
 pub use text::eval_text;
 pub use workload::Workload;
 
@@ -164,7 +164,10 @@ fn verdict(evaluation: &Evaluation) -> &'static str {
     }
     let is_whole = |one: &Reading| one.latency.samples > 0 && !one.lost_cpu;
     let all = !readings.is_empty() && readings.iter().all(is_whole);
+    let gap = evaluation.hw.as_ref();
+    let gap = gap.and_then(|hw| hw::complaint(hw, evaluation.budget));
     match evaluation.budget {
+        _ if gap.is_some() => "inconclusive",
         _ if !loads::all_ran(evaluation.loads) => "inconclusive",
         _ if !evaluation.parts.are_one() => "inconclusive",
         _ if workload.is_some() && !evaluation.complete => "inconclusive",
@@ -295,6 +298,8 @@ fn interruptions(evaluation: &Value) -> Vec<String> {
         })
         .collect();
     lines.extend(threads(evaluation).iter().filter_map(within_cost));
+    let budget = evaluation["budget_ns"].as_i64().map(Duration::from_ns);
+    lines.extend(hw::complaint(&evaluation["hw"], budget));
     lines.extend(workload::complaint(evaluation));
     lines.extend(loads::loads(evaluation).iter().filter_map(loads::complaint));
     lines.extend(parts::complaints(evaluation));
@@ -503,5 +508,32 @@ mod tests {
             check(&[9], Some(5), &loads, "fail");
         }
         check(&[], Some(5), &[], "inconclusive");
+    }
+
+    #[test]
+    fn a_cpu_that_was_taken_for_longer_than_the_budget_passes_none() {
+        let check = |longest_us: i64, gap_us: i64, budget_us: Option<i64>, expect: &str| {
+            let part = json!({"taker": "nmi", "name": "NMI", "duration_ns": gap_us * 1_000});
+            let found = eval_json(&Evaluation {
+                readings: &[reading([longest_us])],
+                series: &[Series::default()],
+                hw: Some(json!({"gaps": [{"cpu": 0, "parts": [part]}]})),
+                budget: budget_us.map(Duration::from_us),
+                complete: true,
+                ..Evaluation::default()
+            });
+            assert_eq!(
+                found["verdict"], expect,
+                "{longest_us} {gap_us} {budget_us:?}"
+            );
+            let is_said = interruptions(&found).join("").contains("was taken for");
+            assert_eq!(is_said, budget_us.is_some_and(|budget| gap_us > budget));
+            let passes = eval_junit(&found).contains("\"></testcase>");
+            assert_eq!(passes, expect == "pass", "{}", eval_junit(&found));
+        };
+        check(3, 5, Some(5), "pass");
+        check(3, 6, Some(5), "inconclusive");
+        check(3, 6, None, "none");
+        check(9, 6, Some(5), "fail");
     }
 }

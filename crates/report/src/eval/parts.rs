@@ -274,7 +274,7 @@ pub(super) fn html(evaluation: &Value) -> String {
         lines => {
             let rows = lines
                 .iter()
-                .map(|line| format!("<li>{}</li>\n", super::escape::escaped(line)));
+                .map(|line| format!("<li>{}</li>\n", crate::xml::escaped(line)));
             format!(
                 "<h2>{title}</h2>\n<ul>\n{}</ul>\n",
                 rows.collect::<String>()

@@ -10,10 +10,15 @@ pub fn eval_file(evaluation: &Value) -> String {
     format!("{evaluation:#}\n")
 }
 
-/// The SHA-256 of that text, in hexadecimal digits.
+/// The SHA-256 of that text.
 pub fn eval_hash(evaluation: &Value) -> String {
+    file_hash(&eval_file(evaluation))
+}
+
+/// The SHA-256 of the text of a file, in hexadecimal digits.
+pub fn file_hash(text: &str) -> String {
     let mut digits = String::new();
-    for byte in Sha256::digest(eval_file(evaluation)) {
+    for byte in Sha256::digest(text) {
         let _ = write!(digits, "{byte:02x}");
     }
     digits

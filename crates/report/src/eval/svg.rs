@@ -230,7 +230,7 @@ pub(super) fn rate(load: &Value) -> String {
     let step = |(from, to, rate): &(f64, f64, f64)| place(*from, *rate) + &place(*to, *rate);
     let line: String = rates.iter().map(step).collect();
     inside += &format!("<polyline points=\"{}\"/>", line.trim_end());
-    let word = |value: &Value| super::escape::escaped(value.as_str().unwrap_or("?"));
+    let word = |value: &Value| crate::xml::escaped(value.as_str().unwrap_or("?"));
     let (name, what) = (word(&load["name"]), word(&load["counters"][0]));
     frame(&format!("{name}: {what} per second"), &inside)
 }

@@ -49,6 +49,13 @@ pub struct Limits {
     pub hard: Option<Duration>,
 }
 
+impl Limits {
+    /// The shorter one; none without any.
+    pub fn least(&self) -> Option<Duration> {
+        [self.budget, self.hard].into_iter().flatten().min()
+    }
+}
+
 /// What was found of the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
@@ -56,7 +63,7 @@ pub enum Held {
     Held,
     /// One is exceeded.
     Exceeded,
-    /// Not all was kept, or recorded: nobody knows.
+    /// Not all was kept, or recorded, or a CPU was not looked at: nobody knows.
     Unknown,
 }
 
@@ -91,10 +98,17 @@ impl Gaps<'_> {
         }
         let unkept = self.readings.iter().any(|reading| reading.gaps_unkept > 0);
         let unknown = self.most_of(|taker| *taker == Taker::Unknown);
-        match hard.is_some() && (unkept || is_over(hard, unknown)) {
+        let unlooked = self.limits.least().is_some() && !self.has_looked();
+        match unlooked || hard.is_some() && (unkept || is_over(hard, unknown)) {
             true => Held::Unknown,
             false => Held::Held,
         }
+    }
+
+    /// Whether each CPU was looked at.
+    fn has_looked(&self) -> bool {
+        let each = |reading: &Reading| reading.looped > Duration::ZERO;
+        !self.readings.is_empty() && self.readings.iter().all(each)
     }
 }
 
@@ -235,6 +249,28 @@ pub(super) mod tests {
         check(Taker::Throttled, 50, (None, Some(10)), Held::Held);
         check(Taker::Unknown, 50, (None, Some(10)), Held::Unknown);
         check(Taker::Unknown, 50, (Some(10), Some(10)), Held::Exceeded);
+    }
+
+    #[test]
+    fn on_a_cpu_that_nobody_looked_at_no_limit_holds() {
+        let check = |looped_ms: &[i64], expect: Held| {
+            let of_one = |looped_ms: &i64| Reading {
+                looped: Duration::from_ms(*looped_ms),
+                longest: Duration::ZERO,
+                ..reading(&[])
+            };
+            let readings: Vec<Reading> = looped_ms.iter().map(of_one).collect();
+            let budget = Some(Duration::from_us(10));
+            let limits = Limits { budget, hard: None };
+            let found = Gaps {
+                limits,
+                ..found(&readings, &[], &[])
+            };
+            assert_eq!(found.held(), expect, "{looped_ms:?}");
+        };
+        check(&[500, 500], Held::Held);
+        check(&[500, 0], Held::Unknown);
+        check(&[], Held::Unknown);
     }
 
     #[test]

@@ -39,9 +39,10 @@ pub fn gaps_text(gaps: &Gaps) -> String {
 fn limits(gaps: &Gaps) -> String {
     let line = |what: &str, limit: Option<Duration>, found: Duration| {
         let limit = limit?;
-        let word = match found > limit {
-            true => "EXCEEDED",
-            false => "held",
+        let word = match (found > limit, gaps.has_looked()) {
+            (true, _) => "EXCEEDED",
+            (false, true) => "held",
+            (false, false) => "not known",
         };
         Some(format!("{what} of {limit}: {word}, the most was {found}\n"))
     };
@@ -53,7 +54,12 @@ fn limits(gaps: &Gaps) -> String {
     );
     let mut text: String = budget.into_iter().chain(hard).collect();
     if gaps.held() == Held::Unknown {
-        text += "inconclusive: of longer ones it was not recorded, or not kept, who took them\n";
+        text += match gaps.has_looked() {
+            true => {
+                "inconclusive: of longer ones it was not recorded, or not kept, who took them\n"
+            }
+            false => "inconclusive: a CPU was not looked at; look for longer: --for\n",
+        };
     }
     if text.is_empty() {
         return text;

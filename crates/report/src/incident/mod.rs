@@ -13,7 +13,7 @@ use timeline::Index;
 use trace::TraceInfo;
 
 use crate::diagnosis_text::wall_text;
-use crate::xml::escaped;
+use crate::xml::{escaped, escaped_lines};
 use crate::{TextStyle, diagnosis_json, diagnosis_text};
 
 /// A page of 1 MB holds both, and what lies around them.
@@ -270,12 +270,6 @@ fn enclosed(incident: &Incident<'_>) -> String {
          <script type=\"application/json\" id=\"rtscope-diagnosis\">{json}</script>\n",
         escaped_lines(&text)
     )
-}
-
-/// As [`escaped`], line by line: the ends of lines stay.
-fn escaped_lines(text: &str) -> String {
-    let lines: Vec<_> = text.lines().map(escaped).collect();
-    lines.join("\n")
 }
 
 /// Wall clock minus trace clock, where the trace knows it.

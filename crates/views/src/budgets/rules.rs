@@ -228,7 +228,9 @@ fn budget(line: &str, periods: &Periods) -> Result<Budget> {
     let limit = Duration::parse(limit).map_err(|error| wrong(error.what()))?;
     let over_ppm = match words.next() {
         None => 0,
-        Some(word) => over_ppm(word).ok_or_else(|| wrong("a budget's share is none"))?,
+        Some(word) => {
+            over_ppm(word).ok_or_else(|| wrong("a budget's share is none of whole millionths"))?
+        }
     };
     if words.next().is_some() {
         return Err(wrong("a budget has words too many"));
@@ -295,11 +297,13 @@ fn is_word_end(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with(' ')
 }
 
-/// `p99.9` leaves 1000 of a million.
+/// `p99.9` leaves 1000 of a million. A share that is no whole number of these is none: rounded, it
+/// would be another.
 fn over_ppm(word: &str) -> Option<u32> {
     let percent: f64 = word.strip_prefix('p')?.parse().ok()?;
     let over = (100.0 - percent) * 1e4;
-    (percent > 0.0 && percent <= 100.0).then_some(over.round() as u32)
+    let is_share = percent > 0.0 && percent <= 100.0 && (over - over.round()).abs() < 1e-6;
+    is_share.then_some(over.round() as u32)
 }
 
 #[cfg(test)]
@@ -337,6 +341,14 @@ mod tests {
         check("control below 2ms", None);
         check("control within 2", None);
         check("control within 2ms p0", None);
+        let all = Some((period("control"), 2_000_000, 0, 1));
+        check("control within 2ms p100", all);
+        let finest = Some((period("control"), 2_000_000, 1, 1_000_000));
+        check("control within 2ms p99.9999", finest);
+        check("control within 2ms p99.99999", None);
+        check("control within 2ms p99.99995", None);
+        check("control within 2ms p100.1", None);
+        check("control within 2ms pNaN", None);
         check("control within 2ms p99 always", None);
     }
 

@@ -5,6 +5,7 @@ use capture::watch::WatchObserver;
 use event::{Duration, Result};
 use host::capabilities::{Capabilities, Lack, Verb};
 use host::task;
+use measure::cyclic::Reading;
 use report::{Cyclic, Late, cyclic_json, cyclic_text, cyclictest_histogram};
 
 use super::explained::{self, Explain};
@@ -79,14 +80,31 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     let extra = (phases.as_deref().and_then(Phases::cost), late.as_ref());
     let text = render(&found, &options, &capabilities, extra, json);
     print(&text)?;
-    let explained = late.is_some_and(|late| late.explained > 0);
-    Ok(if found.broken.is_some() || explained {
+    let limit = explain.map(|explain| explain.over);
+    Ok(outcome(
+        &found,
+        limit.or(options.plan.break_over),
+        late.is_some_and(|late| late.explained > 0),
+    ))
+}
+
+/// A sample over the limit is one, explained or not. Nothing keeps a limit that was not measured
+/// for as long as was asked.
+fn outcome(found: &Found, limit: Option<Duration>, explained: bool) -> Outcome {
+    let longest = |reading: &Reading| reading.latency.extremes.map(|extremes| extremes.max);
+    let longest = found.readings.iter().filter_map(longest).max();
+    let is_over = limit
+        .zip(longest)
+        .is_some_and(|(limit, longest)| longest > limit);
+    let measured = |reading: &Reading| reading.latency.samples > 0;
+    let is_whole = found.complete && found.readings.iter().all(measured);
+    if found.broken.is_some() || explained || is_over {
         Outcome::Exceeded
-    } else if found.has_lost_cpu() {
+    } else if found.has_lost_cpu() || limit.is_some() && !is_whole {
         Outcome::Inconclusive
     } else {
         Outcome::Fine
-    })
+    }
 }
 
 /// Measures under a watch: late samples are shown as they come, or the worst kept for the object.
@@ -161,4 +179,59 @@ pub(super) fn warnings(capabilities: &Capabilities) -> Vec<String> {
 /// A doubt as one line.
 pub(super) fn warning(doubt: &Lack) -> String {
     format!("{} ({}); {}", doubt.what, doubt.found, doubt.fix)
+}
+
+#[cfg(test)]
+mod tests {
+    use event::{Cpu, Tid};
+    use host::clock::Clock;
+    use host::task::Policy;
+    use measure::cyclic::ThreadPlan;
+    use measure::histogram::Recorder;
+
+    use super::*;
+
+    fn found(samples_us: &[i64], complete: bool) -> Found {
+        let recorder = Recorder::new(Duration::from_us(1), 8);
+        for us in samples_us {
+            recorder.add(us * 1_000);
+        }
+        Found {
+            readings: vec![Reading {
+                tid: Tid(7),
+                plan: ThreadPlan {
+                    cpu: Some(Cpu(0)),
+                    policy: Policy::Fifo(80),
+                    interval: Duration::from_ms(1),
+                },
+                latency: recorder.read(),
+                missed: 0,
+                unmeasured: 0,
+                lost_cpu: false,
+                phases: None,
+            }],
+            broken: None,
+            elapsed: Duration::from_ms(1),
+            clock: Clock::Monotonic,
+            complete,
+            stepped: None,
+        }
+    }
+
+    #[test]
+    fn a_limit_is_kept_only_by_samples_for_as_long_as_was_asked() {
+        let check = |samples_us: &[i64], complete: bool, limit_us: Option<i64>, expect: Outcome| {
+            let limit = limit_us.map(Duration::from_us);
+            let said = outcome(&found(samples_us, complete), limit, false);
+            assert_eq!(said, expect, "{samples_us:?} {complete} {limit_us:?}");
+        };
+        check(&[3, 5], true, Some(5), Outcome::Fine);
+        // The watch did not see it, or could not explain it.
+        check(&[3, 5], true, Some(4), Outcome::Exceeded);
+        check(&[3, 500], false, Some(5), Outcome::Exceeded);
+        check(&[3, 5], false, Some(5), Outcome::Inconclusive);
+        check(&[], true, Some(5), Outcome::Inconclusive);
+        check(&[3, 500], false, None, Outcome::Fine);
+        check(&[], true, None, Outcome::Fine);
+    }
 }

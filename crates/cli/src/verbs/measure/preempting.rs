@@ -14,7 +14,8 @@ use report::{Preempt, preempt_json, preempt_text};
 
 use super::cyclic::warnings;
 use super::session::lost_cpu;
-use crate::exit::{Outcome, print};
+use super::small;
+use crate::exit::Outcome;
 use crate::flags;
 use crate::live::Live;
 use crate::options::PreemptOptions;
@@ -52,14 +53,8 @@ pub(super) fn run(typed: &flags::Preempt) -> Result<Outcome> {
     } else {
         preempt_text(&preempt)
     };
-    print(&text)?;
-    if !findings.defects().is_empty() || preempt.exceeded() {
-        return Ok(Outcome::Exceeded);
-    }
-    Ok(match lost_cpus.is_empty() {
-        true => Outcome::Fine,
-        false => Outcome::Inconclusive,
-    })
+    let exceeded = !findings.defects().is_empty() || preempt.exceeded();
+    small::say(&text, exceeded, preempt.complete)
 }
 
 /// One after the other, so that none is in another's way, each on the CPUs that are left.

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use event::{Error, ErrorKind, Result};
-use report::{Compared, compare_html, compare_text, compare_verdict};
+use report::{Compared, compare_html, compare_text, compare_verdict, file_hash};
 use serde_json::Value;
 
-use super::folder::JSON;
+use super::folder::{HASH, JSON};
 use crate::exit::{Outcome, print, write_file};
 
 /// The page of a comparison.
@@ -48,5 +48,58 @@ fn read(path: &Path) -> Result<Value> {
         let found = format!("schema {}, version {}", value["schema"], value["version"]);
         return Err(Error::new(ErrorKind::Corrupt, what).found(found).fix(fix));
     }
+    unchanged(&file, &text)?;
     Ok(value)
+}
+
+/// Whether the file of an evaluation is the one that its hash was made of.
+fn unchanged(file: &Path, text: &str) -> Result<()> {
+    let hash = std::fs::read_to_string(file.with_file_name(HASH));
+    let (found, path) = (file_hash(text), file.display());
+    let Ok(hash) = hash else {
+        eprintln!("nobody can tell whether {path} was changed: there is no {HASH} beside it");
+        return Ok(());
+    };
+    match hash.split_whitespace().next() {
+        Some(signed) if signed == found => Ok(()),
+        signed => Err(Error::new(
+            ErrorKind::Corrupt,
+            format!("{path} is not what was measured: it was changed"),
+        )
+        .found(format!(
+            "SHA-256 {found}, and {HASH} has {}",
+            signed.unwrap_or("none")
+        ))
+        .fix("take the copy that was kept with its hash, or measure anew")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_evaluation_of_which_a_byte_was_changed_is_not_compared() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("written");
+        };
+        let text = r#"{"schema": "rtscope.eval", "version": 2, "verdict": "fail"}"#;
+        write(JSON, text);
+        // Nobody knows.
+        assert!(read(folder.path()).is_ok());
+        write(HASH, &format!("{}  {JSON}\n", file_hash(text)));
+        assert!(read(folder.path()).is_ok());
+        let check = |text: &str, hash: &str, expect: &str| {
+            write(JSON, text);
+            write(HASH, hash);
+            let told = format!("{:#}", read(folder.path()).expect_err("changed"));
+            assert!(told.contains(expect), "{text}: {told}");
+        };
+        let hash = file_hash(text);
+        check(&text.replace("fail", "pass"), &hash, "it was changed");
+        check(&format!("{text} "), &hash, "it was changed");
+        check(text, "", "has none");
+        check(&text[..20], &hash, "is no evaluation");
+    }
 }

@@ -45,6 +45,7 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
     let again = again.map(|(_, record)| earlier::typed(record, typed));
     let again = again.transpose()?;
     let typed = again.as_ref().unwrap_or(typed);
+    signals::heed_terminal()?;
     let capabilities = capabilities::gather();
     let mut options = decide(typed, &capabilities)?;
     // Nobody waits for minutes to learn that the report has no place.
