@@ -25,8 +25,8 @@ fn of_evidence(model: &Model, activations: &[LateActivation]) -> Option<Warning>
     } else {
         return None;
     };
-    let remedy = "rtscope info SNAPSHOT names the files; copy them again from where it was taken, or \
-                  watch with a larger --buffer";
+    let remedy = "rtscope info SNAPSHOT names the files; copy them again from where it was taken, \
+                  or watch with a larger --buffer";
     Some(warning(what.to_owned(), remedy))
 }
 
