@@ -106,7 +106,8 @@ pub fn record(
     if !config.kernel && user.events() + user.lost() == 0 {
         return Err(nothing_recorded(config, &user));
     }
-    drop(progress);
+    // Before it has its final name, though a thread that ends may still hold on to it.
+    progress.finish();
     ended(recorded.summary(config, user), config, staged, streamed)
 }
 
