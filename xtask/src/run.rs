@@ -1,7 +1,7 @@
 //! Running other programs and saying which one failed.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use anyhow::{Context, Result, bail};
 
@@ -25,6 +25,31 @@ pub fn must_succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// A program that runs beside this one. It is ended where nobody waits for it.
+pub struct Started {
+    child: Child,
+    line: String,
+}
+
+impl Started {
+    /// Waits for its end; a status other than 0 is an error that shows the command line.
+    pub fn wait(mut self) -> Result<()> {
+        let status = self.child.wait();
+        let status = status.with_context(|| format!("cannot wait for: {}", self.line))?;
+        if !status.success() {
+            bail!("failed ({status}): {}", self.line);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
 /// How programs that are tested are built, by a profile of Cargo.toml.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Profile {
@@ -43,6 +68,15 @@ impl Profile {
             Profile::Tested => "tested",
         }
     }
+}
+
+/// Starts `command`, and does not wait for it.
+pub fn start(command: &mut Command) -> Result<Started> {
+    let line = show(command);
+    eprintln!("+ {line} &");
+    let child = command.spawn();
+    let child = child.with_context(|| format!("cannot start: {line}"))?;
+    Ok(Started { child, line })
 }
 
 /// The command line as one would type it.

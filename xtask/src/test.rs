@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::harness::{Failure, Report, Tally};
-use crate::run::Profile;
 use crate::scenarios;
 use crate::scope::Scope;
 use crate::vm::{self, End};
@@ -94,18 +93,15 @@ impl From<Report> for Outcome {
     }
 }
 
-/// All tests are built first, at once where they are built alike: what is measured on this kernel
-/// has no compiler beside it.
+/// The binary of the demo and the tests of this kernel are built beside the others and while these
+/// run: both leave a CPU idle for much of their time.
 fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
     let tests = test_targets(root)?;
     let (with_privilege, without): (Vec<_>, Vec<_>) =
         tests.into_iter().partition(|target| is_privileged(target));
-    if scope.profile() == Profile::Tested {
-        run::must_succeed(build(root, Profile::Tested).args(["--lib", "--bins", "--test", "*"]))?;
-    } else {
-        run::must_succeed(unprivileged(root, &without).arg("--no-run"))?;
-        run::must_succeed(build(root, scope.profile()).args(["--test", "root_*"]))?;
-    }
+    let release = build_privileged(root, scope)?;
+    let mut build = unprivileged(root, &without);
+    run::must_succeed(build.arg("--no-run"))?;
 
     let mut command = unprivileged(root, &without);
     command.env(SKIPS, skips);
@@ -113,7 +109,9 @@ fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
     if scope == Scope::All && std::env::var_os(RUNS).is_none() {
         command.env(RUNS, RUNS_OF_ALL);
     }
-    let mut outcome: Outcome = count(&mut command)?.into();
+    let counted = count(&mut command);
+    release.wait()?;
+    let mut outcome: Outcome = counted?.into();
     if !with_privilege.is_empty() {
         let _held = lock::acquire()?;
         outcome.add(repeated_once(|| privileged_command(root, scope, skips))?);
@@ -128,24 +126,25 @@ pub fn units(root: &Path) -> Result<Outcome> {
     Ok(count(&mut command)?.into())
 }
 
-/// Unit tests, and integration tests that need no privilege. Broken promises end them, as in a
-/// build for developers; what they draw by the thousand wants a compiler that optimises.
+/// Unit tests, and integration tests that need no privilege.
 fn unprivileged(root: &Path, tests: &[String]) -> Command {
     let mut command = run::cargo(root);
-    command.args(["test", "--workspace", "--profile", Profile::Tested.name()]);
-    command.args(["--lib", "--bins", "--no-fail-fast"]);
+    command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
     for test in tests {
         command.args(["--test", test]);
     }
     command
 }
 
-/// What builds tests of the workspace, and the programs that they run.
-fn build(root: &Path, profile: Profile) -> Command {
-    let mut command = run::cargo(root);
-    command.args(["test", "--workspace", "--no-run"]);
-    command.args(["--profile", profile.name()]);
-    command
+/// Begins to build the tests of this kernel and the binary that the demo uses, behind whatever else
+/// wants a CPU.
+fn build_privileged(root: &Path, scope: Scope) -> Result<run::Started> {
+    let cargo = run::cargo(root);
+    let mut build = Command::new("nice");
+    build.current_dir(root).arg("-n19").arg(cargo.get_program());
+    build.args(["test", "--workspace", "--no-run", "--profile"]);
+    build.arg(scope.profile().name());
+    run::start(build.args(["--test", "root_*"]))
 }
 
 /// Counts what the tests of `command` did, and repeats those that failed, when they are few.
