@@ -93,7 +93,8 @@ fn the_reports_are_timed_one_by_one_and_together() {
         return;
     };
     let rows = report["tables"][0].as_array().map_or(0, Vec::len);
-    assert!(rows >= 7, "{report:#}");
+    // Two reports, both passes over all, the critical path and the verdict: those of ours.
+    assert!(rows >= 6, "{report:#}");
     let bars = report["bars"].as_array().expect("bars");
     assert!(
         bars[1..].iter().all(|bar| bar["found"].is_number()),
