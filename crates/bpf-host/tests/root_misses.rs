@@ -94,7 +94,8 @@ fn a_target_that_is_late_already_when_the_watch_begins_is_seen_to_catch_up() {
     // Real-time: on a busy machine, a fair thread would begin the watch behind the victim's end.
     let look = move || {
         scene::become_task("scene-look", ASIDE, 30);
-        let victim = std::thread::spawn(|| scene::overrun(scene::Policy::Fifo(10), 60));
+        // Longer than a watch takes to begin, which may be a second beside a busy neighbour.
+        let victim = std::thread::spawn(|| scene::overrun(scene::Policy::Fifo(10), 130));
         std::thread::sleep(STOP);
         let (_watch, mut ring) = Watch::start(&config).expect("a watch");
         hits(&mut ring, || victim.join().expect("it ends"))
