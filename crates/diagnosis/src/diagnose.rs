@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result, TimeRange};
+use kernel_state::TaskFilter;
 use trace::{Trace, TraceInfo};
 
 use crate::crosscheck::align;
-use crate::finding::{Diagnosis, Grade, Group, LateActivation};
+use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
 use crate::ledger::{Account, ledger};
 use crate::model::{Candidate, End, Model, Version, What, begin_at};
 use crate::query::Query;
@@ -20,14 +21,29 @@ use event::evidence::{EndKind, Hit, Step, StepKind, TaskRef};
 /// Finds the late activations that `query` asks for, and says who made them late.
 ///
 /// Where the evidence holds hits that the query means, those are the late activations; else they
-/// are found in the kernel events.
+/// are found in the kernel events. Where nobody is named and no real-time task was activated,
+/// every task is judged, and a warning says so.
 ///
 /// # Errors
 /// A query without meaning, a trace without the events that a diagnosis rests on, or one that the
 /// operating system refuses to read.
 pub fn diagnose(trace: &Trace, query: &Query) -> Result<Diagnosis> {
     query.check()?;
-    answer(Model::read(trace, query)?, trace, query)
+    let found = answer(Model::read(trace, query)?, trace, query)?;
+    let basis = &found.basis;
+    if query.tasks.is_explicit() || basis.activations > 0 || basis.hits > 0 {
+        return Ok(found);
+    }
+    let everybody = Query {
+        tasks: TaskFilter::parse(&["*"])?,
+        ..query.clone()
+    };
+    let mut found = answer(Model::read(trace, &everybody)?, trace, &everybody)?;
+    found.warnings.push(Warning {
+        what: "no real-time task was activated there: every task was judged".to_owned(),
+        remedy: "--task NAME or --process NAME judges yours".to_owned(),
+    });
+    Ok(found)
 }
 
 fn answer(mut model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {

@@ -19,9 +19,9 @@ fn of_evidence(model: &Model, activations: &[LateActivation]) -> Option<Warning>
     let is_hit = |late: &&LateActivation| late.hit.is_some();
     let mut hits = activations.iter().filter(is_hit).peekable();
     let what = if hits.peek().is_none() {
-        "a part of what the watch saw is missing: the hit that it told of may be"
+        "a part of what the watch saw is missing: perhaps the hit that it told of, too"
     } else if hits.any(|late| lacks_evidence(model, late)) {
-        "a part of what the watch saw is missing, from within this time"
+        "a part of what the watch saw is missing, and this answer rests on it"
     } else {
         return None;
     };

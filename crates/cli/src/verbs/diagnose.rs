@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use diagnosis::{Diagnosis, LateActivation, Query, TaskFilter, Warning, diagnose};
+use diagnosis::{Diagnosis, LateActivation, Query, diagnose};
 use event::{Duration, Result};
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use symbols::UserSymbols;
@@ -20,7 +20,7 @@ use crate::verbs::{again, opened, page, window};
 pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
     let options = DiagnoseOptions::new(typed)?;
     let trace = opened::open_of_one_time(&options.traces, "diagnose")?;
-    let mut diagnosis = answer(&trace, query(&options, &trace)?)?;
+    let mut diagnosis = diagnose(&trace, &query(&options, &trace)?)?;
     name_mutexes(&mut diagnosis, &trace)?;
     again::check_as_asked(&mut diagnosis, typed);
     if let Some(file) = &typed.html {
@@ -45,22 +45,6 @@ pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
     Ok(outcome(&diagnosis, options.over.is_some()))
-}
-
-/// The answer; of everybody, where nobody was named and no real-time task was activated.
-fn answer(trace: &Trace, query: Query) -> Result<Diagnosis> {
-    let found = diagnose(trace, &query)?;
-    let basis = &found.basis;
-    if query.tasks.is_explicit() || basis.activations > 0 || basis.hits > 0 {
-        return Ok(found);
-    }
-    let tasks = TaskFilter::parse(&["*"])?;
-    let mut of_all = diagnose(trace, &Query { tasks, ..query })?;
-    of_all.warnings.push(Warning {
-        what: "no real-time task was activated there: every task was judged".to_owned(),
-        remedy: "--task NAME or --process NAME judges yours".to_owned(),
-    });
-    Ok(of_all)
 }
 
 /// The traces, as words of a command.

@@ -133,8 +133,10 @@ impl Builder {
         let time_ns = event.time().as_ns();
         self.last_ns = time_ns;
         let known = &bound.known;
-        let is_function = matches!(known, Known::Function(_));
-        let Some(cpu) = kernel.place(bound, event).filter(|_| !is_function) else {
+        if let Known::Function(_) = known {
+            return;
+        }
+        let Some(cpu) = kernel.place(bound, event) else {
             return;
         };
         if self.cpus.len() <= cpu as usize {
@@ -163,14 +165,7 @@ impl Builder {
                 kernel.take_in(known, cpu, event, self);
                 self.scheduling(sched, at, event);
             }
-            Known::Handler(handler) => {
-                let unpaired = self.basis.unpaired;
-                self.handler(kernel, handler, cpu, time_ns, event);
-                if self.basis.unpaired != unpaired {
-                    // What came before its end, nobody knows: it was not seen to begin.
-                    kernel.handled_unseen(cpu, time_ns, self);
-                }
-            }
+            Known::Handler(handler) => self.handled(kernel, handler, at, event),
             Known::Life(life) => {
                 kernel.take_in(known, cpu, event, self);
                 self.life(life, cpu, time_ns, event);
@@ -190,6 +185,21 @@ impl Builder {
             _ => {}
         }
         self.forget_the_unreachable(time_ns);
+    }
+
+    fn handled(
+        &mut self,
+        kernel: &mut Kernel,
+        handler: bind::Handler,
+        at: At,
+        event: &EventView<'_>,
+    ) {
+        let unpaired = self.basis.unpaired;
+        self.handler(kernel, handler, at.cpu, at.now_ns, event);
+        if self.basis.unpaired != unpaired {
+            // What came before its end, nobody knows: it was not seen to begin.
+            kernel.handled_unseen(at.cpu, at.now_ns, self);
+        }
     }
 
     /// What the kernel's state does not tell of switches, migrations and priorities.

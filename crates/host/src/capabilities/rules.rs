@@ -339,7 +339,7 @@ impl Capabilities {
             let fix = match self.is_root() {
                 // It is no privilege that root lacks.
                 true => format!(
-                    "another mount hides it, or it is read-only: sudo mount -t tracefs nodev \
+                    "another mount hides it, or it is read-only: mount -t tracefs nodev \
                      {mountpoint}; a container needs --privileged or -v {mountpoint}:{mountpoint}"
                 ),
                 false => self.sudo().to_owned(),

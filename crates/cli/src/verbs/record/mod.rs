@@ -380,7 +380,7 @@ fn nobody(trace: &Trace, is_explicit: bool) -> String {
         }
         (None, Some(words)) => format!("no such task ran of those of --track {words}"),
         (None, None) if is_explicit => "no task that was named ran".to_owned(),
-        (None, None) => "no real-time task ran; --task NAME judges others".to_owned(),
+        (None, None) => "no task was activated".to_owned(),
     }
 }
 
