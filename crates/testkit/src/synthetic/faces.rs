@@ -15,7 +15,7 @@ const FIELDS: [(&str, &str); 5] = [
     ("child_tid", "child_pid"),
 ];
 /// Fields that hold a priority, which LTTng writes less 100.
-const PRIOS: [&str; 4] = ["prio", "prev_prio", "next_prio", "newprio"];
+const PRIOS: [&str; 5] = ["prio", "prev_prio", "next_prio", "oldprio", "newprio"];
 
 impl SyntheticTrace {
     /// As `perf data convert --to-ctf` writes what was added so far: the kernel's own names and
