@@ -200,6 +200,23 @@ void rtscope_file_warm(const struct rtscope_file *file, uint64_t bytes)
                           most, MADV_POPULATE_WRITE);
 }
 
+static void count_cpu(uint32_t cpu, void *count)
+{
+    (void)cpu;
+    ++*(uint32_t *)count;
+}
+
+/* Rings that take more than half of what memory is left would have the kernel end somebody. */
+static int is_beyond_memory(const struct rtscope_header *plan)
+{
+    uint32_t online = 0;
+    rtscope_cpus_online(count_cpu, &online);
+    if (online * plan->ring_bytes <= rtscope_memory_left() / 2)
+        return 0;
+    errno = EOVERFLOW;
+    return 1;
+}
+
 /* A file beyond the process's limit is not even tried: that would be a signal, SIGXFSZ. */
 static int is_beyond_limit(uint64_t bytes)
 {
@@ -231,6 +248,9 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
                 const struct rtscope_settings *settings)
 {
     const uint64_t front = end_of_controls(plan);
+    const int take_memory = settings->is_wanted || rtscope_settings_are_large(settings);
+    if (take_memory && is_beyond_memory(plan))
+        return -1;
     if (is_beyond_limit(plan->file_bytes) || ftruncate(fd, (off_t)plan->file_bytes) != 0)
         return -1;
     const int refused = posix_fallocate(fd, 0, (off_t)front);
@@ -254,7 +274,7 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
         return -1;
     }
     memcpy(file->header, plan, sizeof *plan);
-    make_rings(file, fd, settings->is_wanted || rtscope_settings_are_large(settings));
+    make_rings(file, fd, take_memory);
     __atomic_store_n(&file->header->magic, RTSCOPE_MAGIC, __ATOMIC_RELEASE);
     return 0;
 }
@@ -304,20 +324,41 @@ static int create_planned(struct rtscope_file *file, const struct rtscope_settin
     return result;
 }
 
+/* Where its own folder cannot be used, a process says so where recorders look by themselves. */
+static void refuse_directory(struct rtscope_file *file, struct place *place)
+{
+    struct rtscope_header who;
+    memset(&who, 0, sizeof who);
+    if (rtscope_directory_path(NULL, geteuid(), place->directory, RTSCOPE_PATH_MAX) != 0)
+        return;
+    place->folder = rtscope_directory_open(place->directory, 0);
+    if (place->folder < 0)
+        return;
+    read_clocks(&who, 0);
+    who.pid = (int32_t)getpid();
+    prctl(PR_GET_NAME, who.name);
+    leave_refusal(file, place->folder, place->directory, &who, ENOTDIR);
+    file->is_refused_elsewhere = 1;
+    close(place->folder);
+}
+
 int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *settings,
                         uint32_t rseq)
 {
     struct rtscope_header plan;
     struct place place;
     char *const directory = place.directory;
+    file->refused_pid = file->is_refused_elsewhere = 0;
     if (rtscope_directory_path(settings->directory, geteuid(), directory, RTSCOPE_PATH_MAX) != 0)
         return -1;
     place.folder = rtscope_directory_open(directory, 1);
-    if (place.folder < 0)
+    if (place.folder < 0) {
+        if (settings->directory)
+            refuse_directory(file, &place);
         return -1;
+    }
     const uint32_t cpus = rtscope_cpus_possible();
     int result;
-    file->refused_pid = 0;
     /* Before our own, which may need their room. */
     rtscope_sweep(place.folder);
     do {

@@ -3,6 +3,10 @@
 #ifndef RTSCOPE_INTERNAL_H
 #define RTSCOPE_INTERNAL_H
 
+/* Linked statically, this library is a part of a program that may want no constructor. */
+#ifndef RTSCOPE_NO_CONSTRUCTOR
+#define RTSCOPE_NO_CONSTRUCTOR
+#endif
 #include <rtscope/detail/record.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +21,26 @@
 #define RTSCOPE_OBJECTS_BYTES ((size_t)512 << 10)
 #define RTSCOPE_TABLE_BYTES ((size_t)1 << 20)
 #define RTSCOPE_PATH_MAX 256
+/* A directory's path leaves room for the names of files in it. */
+#define RTSCOPE_DIRECTORY_MAX 192
+/* All patterns of sessions, or those of the environment. */
+#define RTSCOPE_RULES_BYTES 4096
+/* Of variables of the environment, one each. */
+#define RTSCOPE_COMPLAINTS_MAX 8
+
+/* Where functions put down what is large and soon done with, under the lock of register.c: all of a
+ * program's stack may be two pages. Who is called meanwhile uses it too. */
+#define RTSCOPE_DESK_BYTES 4096
+extern char rtscope_desk[RTSCOPE_DESK_BYTES];
+
+/* Why there is no such event, or what else a recorder is to tell: what is missing (a name follows),
+ * what was found (and the text that it ends with), what fixes it. */
+struct rtscope_refusal {
+    const char *what;
+    const char *found;
+    const char *text;
+    const char *fix;
+};
 
 /* What recorders ask of rings, in bytes for each CPU; 0: nothing. */
 struct rtscope_ring_rules {
@@ -51,6 +75,9 @@ struct rtscope_settings {
     /* Bytes of switches and of descriptions that the process has already. */
     uint64_t switches_bytes;
     uint64_t table_bytes;
+    /* Variables that are not followed. */
+    struct rtscope_refusal complaints[RTSCOPE_COMPLAINTS_MAX];
+    unsigned complaints_length;
 };
 
 /* The shared file of this process, mapped as a whole; no descriptor stays open. */
@@ -60,19 +87,32 @@ struct rtscope_file {
     int missing_rings;
     /* Without a file: the process for which `path` is a link that tells why; else 0. */
     int refused_pid;
+    /* That link is not in the directory of the settings, which cannot be used. */
+    int is_refused_elsewhere;
     char path[RTSCOPE_PATH_MAX];
 };
 
-/* settings.c */
+/* environment.c */
 void rtscope_settings_read(struct rtscope_settings *settings);
+/* A number with K, M or G, of the largest ring at most; `otherwise` when it is none. */
+uint64_t rtscope_size(const char *text, uint64_t otherwise);
+
+/* room.c: bytes that the machine, and the control groups of the process, have left for it. */
+uint64_t rtscope_memory_left(void);
+/* Bytes that are free in the file system of `folder`. */
+uint64_t rtscope_shared_left(int folder);
+
+/* settings.c */
+/* Reads a small file into `text`; returns its length, or -1. */
+long rtscope_read_small(const char *path, char *text, size_t size);
+uint64_t rtscope_power_of_two(uint64_t number);
+uint32_t rtscope_best_clock(void);
 /* Decides how large the rings are in `folder`. */
 void rtscope_settings_size(struct rtscope_settings *settings, int folder);
 /* Where nobody asked for rings of that size, and smaller ones may do: asks for those (1). */
 int rtscope_settings_ask_less(struct rtscope_settings *settings);
 /* Whether its rings are larger than those that nobody asked for: no recorder gives those memory. */
 int rtscope_settings_are_large(const struct rtscope_settings *settings);
-/* A number with K, M or G; `otherwise` when it is none. */
-uint64_t rtscope_size(const char *text, uint64_t otherwise);
 uint32_t rtscope_cpus_possible(void);
 /* Calls `each` for every online CPU. */
 void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context);
@@ -121,14 +161,6 @@ int rtscope_sections_each(const struct rtscope_sections_ *sections,
 /* Whether the sections can be walked to their ends. */
 int rtscope_sections_fit(const struct rtscope_sections_ *sections);
 
-/* Why there is no such event: what is missing (its name follows), what was found (and the text that
- * it ends with), what fixes it. */
-struct rtscope_refusal {
-    const char *what;
-    const char *found;
-    const char *text;
-    const char *fix;
-};
 struct rtscope_description {
     const char *text;
     size_t text_bytes;
@@ -145,8 +177,7 @@ int rtscope_description_check(struct rtscope_description *event, struct rtscope_
 /* One that was checked, without the digit; `at` has room for what is left. */
 void rtscope_description_copy(char *at, const struct rtscope_description *event);
 /* The text of a note; returns its bytes. */
-#define RTSCOPE_NOTE_BYTES 2048
-uint32_t rtscope_note(char note[RTSCOPE_NOTE_BYTES], const char *provider, const char *name,
+uint32_t rtscope_note(char note[RTSCOPE_DESK_BYTES], const char *provider, const char *name,
                       const struct rtscope_refusal *why);
 
 /* ending.c: whether the process ends, as far as was watched; else a library may be closed. */
@@ -202,12 +233,12 @@ void rtscope_sweep(int folder);
 struct rtscope_event_rules {
     size_t length;
     /* Patterns, each ended by a zero byte. */
-    char patterns[4096];
+    char patterns[RTSCOPE_RULES_BYTES];
 };
 void rtscope_event_rules_read(struct rtscope_event_rules *rules,
                               const struct rtscope_settings *settings);
 /* Whether a recorder is there, or one that was killed said so; also where nobody can tell. */
-int rtscope_sessions_any(const struct rtscope_settings *settings);
+int rtscope_sessions_any(const char *directory);
 /* Whether a session wants rings that keep the newest: a line `!overwrite`, which is no pattern. */
 int rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules);
 int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
@@ -217,6 +248,10 @@ int rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned l
                              const char *provider, const char *name);
 /* What the sessions ask of rings: lines `!ring SIZE` and `!ring-at-most SIZE`. */
 struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules);
+
+/* What lines `!app-context PROVIDER:CONTEXT` name, each ended by a zero; returns their bytes. */
+size_t rtscope_event_rules_contexts(const struct rtscope_event_rules *rules, char *names,
+                                    size_t room);
 
 /* wanted.c: whether a recorder, or the environment, wants an event of these. */
 int rtscope_object_is_wanted(const struct rtscope_event_rules *rules,

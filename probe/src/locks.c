@@ -8,7 +8,6 @@
 #include "internal.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -122,12 +121,8 @@ static int may_lock_anything(void)
 static uint64_t addresses_bytes(void)
 {
     char text[64];
-    const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (rtscope_read_small("/proc/self/statm", text, sizeof text) <= 0)
         return 0;
-    const ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[length > 0 ? length : 0] = '\0';
     return strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 

@@ -99,7 +99,6 @@ static int note(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct noting *const noting = context;
     struct found found;
-    char path[PATH_MAX];
     uint64_t begin = UINT64_MAX, end = 0;
     (void)size;
     memset(&found, 0, sizeof found);
@@ -121,9 +120,10 @@ static int note(struct dl_phdr_info *info, size_t size, void *context)
     found.path = info->dlpi_name;
     if (!found.path || !*found.path) {
         /* The program itself has no name here. */
-        const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-        path[length > 0 ? length : 0] = '\0';
-        found.path = path;
+        const ssize_t length =
+            readlink("/proc/self/exe", rtscope_desk, sizeof rtscope_desk - 1);
+        rtscope_desk[length > 0 ? length : 0] = '\0';
+        found.path = rtscope_desk;
     }
     found.entry.path_bytes = (uint16_t)strnlen(found.path, PATH_MAX);
     if (!is_known(noting, &found))

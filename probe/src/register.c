@@ -24,6 +24,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* So much of a ring has no event to wait for where nobody chose its size. */
 #define WARM_BYTES (UINT64_C(256) << 10)
 
+/* What is wanted, when it was last asked. */
+static struct rtscope_event_rules rules;
+
 /* The switch of late events where nothing is traced: always off. */
 static struct rtscope_switch off;
 
@@ -43,6 +46,8 @@ static struct {
     /* Whether the file was looked at for the last time. */
     int has_ended;
     int knows_forks;
+    /* So many variables that are not followed were noted in the file. */
+    unsigned complaints_noted;
     int begun;
 } process;
 
@@ -108,7 +113,6 @@ static void count_needs(void)
 static void ask_recorders(const struct rtscope_object *object_known,
                           const struct rtscope_late *late_known)
 {
-    struct rtscope_event_rules rules;
     int is_wanted = 0;
     rtscope_event_rules_read(&rules, &process.settings);
     process.settings.rings = rtscope_event_rules_rings(&rules);
@@ -129,6 +133,7 @@ static int begin_process(void)
     process.switches_used = 0;
     process.table = (struct rtscope_table){&process.file, RTSCOPE_ID_FIRST, 0};
     process.is_warm = process.has_ended = 0;
+    process.complaints_noted = 0;
     process.file.header = NULL;
     count_needs();
     rtscope_closed_forget();
@@ -172,7 +177,6 @@ static void publish(uint64_t used)
     /* The table first, the sessions then: a recorder does it the other way round, so that none of
      * both can miss the other. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    struct rtscope_event_rules rules;
     rtscope_event_rules_read(&rules, &process.settings);
     if (rtscope_event_rules_overwrite(&rules))
         header->mode = RTSCOPE_MODE_OVERWRITE;
@@ -207,11 +211,21 @@ static void describe_site(const struct rtscope_site *site, void *context)
         rtscope_table_missing_rings(&process.table, &event, &describing->used);
 }
 
+/* Once in a file: which variables are not followed, under the name of the process. */
+static void note_complaints(uint64_t *used)
+{
+    const struct rtscope_settings *const settings = &process.settings;
+    for (; process.complaints_noted < settings->complaints_length; process.complaints_noted++)
+        rtscope_table_note(&process.table, "rtscope_probe", process.file.header->name,
+                           &settings->complaints[process.complaints_noted], used);
+}
+
 /* Describes all events of an object. */
 static void describe(struct rtscope_object *object)
 {
     const struct rtscope_sections_ *const sections = object->sections;
     struct describing describing = {object, process.file.header->table_used};
+    note_complaints(&describing.used);
     for (const struct rtscope_enumeration_ *const *one = sections->enumerations_begin;
          one != sections->enumerations_end; one++)
         if (*one)
@@ -250,6 +264,7 @@ static void describe_late(struct rtscope_late *late)
         }
     }
     uint64_t used = header->table_used;
+    note_complaints(&used);
     struct rtscope_description event = {late->text, late->text_bytes, 0, NULL, NULL, 0};
     if (late->kind != RTSCOPE_ENTRY_EVENT) {
         char *const at = rtscope_table_append(&process.table, late->text_bytes, &facts, &used);
@@ -494,6 +509,17 @@ void rtscope_write_late(const struct rtscope_late *event, uint64_t *payload, siz
         rtscope_write_(&process.own, event->state->id, payload, payload_bytes);
 }
 
+size_t rtscope_app_contexts_(char *names, size_t room)
+{
+    pthread_mutex_lock(&lock);
+    if (!process.begun)
+        rtscope_settings_read(&process.settings);
+    rtscope_event_rules_read(&rules, &process.settings);
+    const size_t used = rtscope_event_rules_contexts(&rules, names, room);
+    pthread_mutex_unlock(&lock);
+    return used;
+}
+
 uint32_t rtscope_own_tid(void)
 {
     return process.tid_offset
@@ -509,12 +535,13 @@ static void end_file(void)
     process.has_ended = 1;
     if (file->header && file->header->pid == own) {
         const int may_be_read =
-            process.table.has_notes && rtscope_sessions_any(&process.settings);
+            process.table.has_notes && rtscope_sessions_any(process.settings.directory);
         rtscope_file_end(file,
                          rtscope_file_in_use(file, process.switches_used) || may_be_read);
     }
     /* A recorder that is there wants to tell who had no rings. */
-    if (file->refused_pid == own && !rtscope_sessions_any(&process.settings))
+    const char *const told_in = file->is_refused_elsewhere ? NULL : process.settings.directory;
+    if (file->refused_pid == own && !rtscope_sessions_any(told_in))
         unlink(file->path);
 }
 
@@ -553,6 +580,6 @@ void rtscope_forget(void)
 {
     /* A recorder that is there wants to read what we leave, and removes it. */
     if (process.file.header && process.file.header->pid == (int)getpid() &&
-        !rtscope_sessions_any(&process.settings))
+        !rtscope_sessions_any(process.settings.directory))
         unlink(process.file.path);
 }

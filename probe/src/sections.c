@@ -211,7 +211,7 @@ static size_t put_identifier(char *at, const char *name)
     return length + 1;
 }
 
-uint32_t rtscope_note(char note[RTSCOPE_NOTE_BYTES], const char *provider, const char *name,
+uint32_t rtscope_note(char note[RTSCOPE_DESK_BYTES], const char *provider, const char *name,
                       const struct rtscope_refusal *why)
 {
     size_t used = put_identifier(note, provider);

@@ -36,7 +36,6 @@ static void add(struct rtscope_event_rules *rules, const char *list, const char 
 /* A session of us or of root, which nobody else could have written. */
 static void add_session(struct rtscope_event_rules *rules, int folder, const char *name)
 {
-    char text[4096];
     struct stat status;
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
@@ -44,9 +43,9 @@ static void add_session(struct rtscope_event_rules *rules, int folder, const cha
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
         (status.st_uid == geteuid() || status.st_uid == 0) &&
         !(status.st_mode & (S_IWGRP | S_IWOTH))) {
-        const ssize_t length = read(fd, text, sizeof text - 1);
-        text[length > 0 ? length : 0] = '\0';
-        add(rules, text, "\n");
+        const ssize_t length = read(fd, rtscope_desk, sizeof rtscope_desk - 1);
+        rtscope_desk[length > 0 ? length : 0] = '\0';
+        add(rules, rtscope_desk, "\n");
     }
     close(fd);
 }
@@ -87,13 +86,13 @@ static int has_session(const char *path)
     return found;
 }
 
-int rtscope_sessions_any(const struct rtscope_settings *settings)
+int rtscope_sessions_any(const char *directory)
 {
     char path[RTSCOPE_PATH_MAX];
-    if (rtscope_directory_path(settings->directory, geteuid(), path, sizeof path) == 0 &&
+    if (rtscope_directory_path(directory, geteuid(), path, sizeof path) == 0 &&
         has_session(path))
         return 1;
-    return !settings->directory && geteuid() != 0 &&
+    return !directory && geteuid() != 0 &&
            rtscope_directory_path(NULL, 0, path, sizeof path) == 0 && has_session(path);
 }
 
@@ -122,9 +121,9 @@ static int is_named(const char *pattern, const char *provider, const char *full)
  * the recorder's to give: until it has done so, the event is off. */
 static int matches(const char *rule, unsigned level, const char *provider, const char *full)
 {
-    char own[1024];
+    char *const own = rtscope_desk;
     const size_t length = strcspn(rule, " ");
-    if (length >= sizeof own)
+    if (length >= RTSCOPE_DESK_BYTES)
         return 0;
     memcpy(own, rule, length);
     own[length] = '\0';
@@ -191,18 +190,13 @@ struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_r
     return rings;
 }
 
-/* Lines `!app-context PROVIDER:CONTEXT`. */
-size_t rtscope_app_contexts_(char *names, size_t room)
+size_t rtscope_event_rules_contexts(const struct rtscope_event_rules *rules, char *names,
+                                    size_t room)
 {
     static const char word[] = "!app-context ";
-    struct rtscope_settings settings;
-    struct rtscope_event_rules rules;
     size_t used = 0;
-    memset(&settings, 0, sizeof settings);
-    rtscope_settings_read(&settings);
-    rtscope_event_rules_read(&rules, &settings);
-    for (size_t at = 0; at < rules.length; at += strlen(rules.patterns + at) + 1) {
-        const char *const line = rules.patterns + at;
+    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1) {
+        const char *const line = rules->patterns + at;
         const char *const name = line + sizeof word - 1;
         if (strncmp(line, word, sizeof word - 1) != 0 || strlen(name) >= room - used)
             continue;

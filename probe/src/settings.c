@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the environment and the machine say about the rings to make. */
+/* How large rings are, and for which CPUs. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define RING_BYTES_DEFAULT (UINT64_C(256) << 10)
@@ -15,12 +14,9 @@
 #define ROOM_PARTS 16u
 /* Rings that have to be small have at least so many bytes. */
 #define RING_BYTES_SMALL (UINT64_C(64) << 10)
-#define SUBBUFFERS_DEFAULT 8u
-#define BLOCK_US_DEFAULT 100u
-#define BLOCK_US_MAX 1000000u
+char rtscope_desk[RTSCOPE_DESK_BYTES];
 
-/* Reads a small file into `text`; returns its length, or -1. */
-static long read_small(const char *path, char *text, size_t size)
+long rtscope_read_small(const char *path, char *text, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -31,75 +27,32 @@ static long read_small(const char *path, char *text, size_t size)
     return length;
 }
 
-/* `64K`, `4M` or bytes; `otherwise` when it is no number. */
-uint64_t rtscope_size(const char *text, uint64_t otherwise)
-{
-    char *end;
-    if (!text || *text < '0' || *text > '9')
-        return otherwise;
-    const unsigned long long number = strtoull(text, &end, 10);
-    const unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (number > RTSCOPE_RING_BYTES_MAX >> shift)
-        return RTSCOPE_RING_BYTES_MAX;
-    return (uint64_t)number << shift;
-}
-
-static uint64_t power_of_two(uint64_t number)
+uint64_t rtscope_power_of_two(uint64_t number)
 {
     uint64_t power = 1;
-    while (power < number)
+    while (power < number && power <= UINT64_MAX / 2)
         power <<= 1;
     return power;
 }
 
-static int equals(const char *text, const char *word)
-{
-    return text && strcmp(text, word) == 0;
-}
-
 /* The counter is a clock where the kernel itself trusts it. In a program for another machine, under
  * an emulator, the kernel's counter is not the one that we read. */
-static uint32_t best_clock(void)
+uint32_t rtscope_best_clock(void)
 {
     char name[32];
-    if (read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+    if (rtscope_read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
                    sizeof name) <= 0)
         return RTSCOPE_CLOCK_MONOTONIC;
     name[strcspn(name, "\n")] = '\0';
-    return equals(name, RTSCOPE_COUNTER_CLOCKSOURCE_) ? RTSCOPE_CLOCK_COUNTER
-                                                       : RTSCOPE_CLOCK_MONOTONIC;
-}
-
-void rtscope_settings_read(struct rtscope_settings *settings)
-{
-    /* secure_getenv: who runs a set-uid program must not choose where it writes. */
-    const char *const clock = secure_getenv("RTSCOPE_CLOCK");
-    const char *const mode = secure_getenv("RTSCOPE_MODE");
-    const uint64_t block_us = rtscope_size(secure_getenv("RTSCOPE_BLOCK_US"), BLOCK_US_DEFAULT);
-    uint64_t count = rtscope_size(secure_getenv("RTSCOPE_SUBBUFFERS"), SUBBUFFERS_DEFAULT);
-    count = power_of_two(count < 2 ? 2 : count);
-    settings->subbuffers = count > RTSCOPE_SUBBUFFERS_MAX ? RTSCOPE_SUBBUFFERS_MAX : count;
-    settings->ring_bytes_asked = rtscope_size(secure_getenv("RTSCOPE_RING_SIZE"), 0);
-    settings->events = secure_getenv("RTSCOPE_EVENTS");
-    settings->directory = secure_getenv("RTSCOPE_DIR");
-    settings->mode = equals(mode, "overwrite") ? RTSCOPE_MODE_OVERWRITE
-                     : equals(mode, "block")   ? RTSCOPE_MODE_BLOCK
-                                               : RTSCOPE_MODE_DISCARD;
-    settings->block_ns = (uint32_t)(block_us < BLOCK_US_MAX ? block_us : BLOCK_US_MAX) * 1000;
-    settings->huge_pages = secure_getenv("RTSCOPE_HUGE_PAGES") != NULL;
-    settings->clock = equals(clock, "monotonic") ? RTSCOPE_CLOCK_MONOTONIC : best_clock();
-    settings->rseq = !equals(secure_getenv("RTSCOPE_RSEQ"), "off");
-    settings->disabled = secure_getenv("RTSCOPE_DISABLE") != NULL;
+    return strcmp(name, RTSCOPE_COUNTER_CLOCKSOURCE_) == 0 ? RTSCOPE_CLOCK_COUNTER
+                                                            : RTSCOPE_CLOCK_MONOTONIC;
 }
 
 /* What rings may take in `folder` that nobody asked to be so large, each of `cpus`. */
 static uint64_t room(int folder, uint32_t cpus)
 {
-    struct statfs facts;
-    if (fstatfs(folder, &facts) != 0)
-        return RING_BYTES_SMALL;
-    const uint64_t free_bytes = (uint64_t)facts.f_bavail * (uint64_t)facts.f_bsize;
-    return free_bytes / ROOM_PARTS / cpus;
+    const uint64_t shared = rtscope_shared_left(folder), memory = rtscope_memory_left();
+    return (shared < memory ? shared : memory) / ROOM_PARTS / cpus;
 }
 
 /* Rings of this size, or smaller where a process that locks its memory has no room for them. */
@@ -120,10 +73,12 @@ static uint64_t lockable(const struct rtscope_settings *settings, uint64_t bytes
  * starts has small rings, for whom comes later. */
 static uint64_t bytes_of_choice(const struct rtscope_settings *settings, int folder)
 {
-    if (!settings->is_wanted || !settings->rings.at_most)
+    if (!settings->is_wanted)
         return RING_BYTES_DEFAULT;
     const uint64_t most = room(folder, rtscope_cpus_possible());
-    uint64_t bytes = power_of_two(settings->rings.at_most);
+    uint64_t bytes = RING_BYTES_DEFAULT;
+    if (settings->rings.at_most)
+        bytes = rtscope_power_of_two(settings->rings.at_most);
     while (bytes > most && bytes > RING_BYTES_SMALL)
         bytes /= 2;
     return bytes;
@@ -139,7 +94,7 @@ void rtscope_settings_size(struct rtscope_settings *settings, int folder)
         bytes = settings->rings.exactly;
     if (!bytes)
         bytes = lockable(settings, bytes_of_choice(settings, folder), least);
-    bytes = power_of_two(bytes);
+    bytes = rtscope_power_of_two(bytes);
     settings->ring_bytes = bytes < least ? least : bytes;
     settings->subbuffer_bytes = settings->ring_bytes / settings->subbuffers;
 }
@@ -184,10 +139,10 @@ static void last_of_all(uint32_t first, uint32_t last, void *count)
 
 uint32_t rtscope_cpus_possible(void)
 {
-    char list[4096];
     uint32_t count = 0;
-    if (read_small("/sys/devices/system/cpu/possible", list, sizeof list) > 0)
-        each_range(list, last_of_all, &count);
+    if (rtscope_read_small("/sys/devices/system/cpu/possible", rtscope_desk,
+                           sizeof rtscope_desk) > 0)
+        each_range(rtscope_desk, last_of_all, &count);
     if (count == 0) {
         /* The C library may know no better than by the CPUs that this thread may use. */
         const long configured = sysconf(_SC_NPROCESSORS_CONF);
@@ -215,10 +170,10 @@ static void cpus_of_range(uint32_t first, uint32_t last, void *context)
 
 void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context)
 {
-    char list[4096];
     struct each_cpu call = {each, context};
-    if (read_small("/sys/devices/system/cpu/online", list, sizeof list) > 0) {
-        each_range(list, cpus_of_range, &call);
+    if (rtscope_read_small("/sys/devices/system/cpu/online", rtscope_desk,
+                           sizeof rtscope_desk) > 0) {
+        each_range(rtscope_desk, cpus_of_range, &call);
         return;
     }
     /* Without /sys none is known to be offline. */

@@ -17,7 +17,7 @@
 /* No more files than this are looked at; shared memory lists its newest first. */
 #define FILES_MAX 16
 /* Controls that are read at once. */
-#define CONTROLS 32
+#define CONTROLS 4
 
 /* Whether the rings behind `header` never had a record, nor lost one. */
 static int say_nothing(int fd, const struct rtscope_header *header)

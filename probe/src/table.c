@@ -70,11 +70,10 @@ void rtscope_table_note(struct rtscope_table *table, const char *provider, const
                         const struct rtscope_refusal *why, uint64_t *used)
 {
     static const struct rtscope_facts facts = {RTSCOPE_ENTRY_NOTE, 0, 0};
-    char note[RTSCOPE_NOTE_BYTES];
-    const uint32_t bytes = rtscope_note(note, provider, name, why);
+    const uint32_t bytes = rtscope_note(rtscope_desk, provider, name, why);
     char *const at = rtscope_table_append(table, bytes, &facts, used);
     if (at)
-        memcpy(at, note, bytes);
+        memcpy(at, rtscope_desk, bytes);
 }
 
 int rtscope_table_event(struct rtscope_table *table, struct rtscope_description *event,

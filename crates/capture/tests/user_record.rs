@@ -68,6 +68,15 @@ impl Scene {
         }
     }
 
+    /// What a shell's script records of `burst`.
+    fn of_shell(&self, script: &str) -> RecordSummary {
+        let config = RecordConfig {
+            command: Some(["sh", "-c", script].map(Into::into).to_vec()),
+            ..self.config("burst")
+        };
+        record(&config, &Capabilities::default(), "test").expect("it records")
+    }
+
     fn config(&self, pattern: &str) -> RecordConfig {
         let user = UserConfig::new(&[pattern.to_owned()]).expect("a pattern");
         RecordConfig {
@@ -343,12 +352,7 @@ fn who_finds_no_memory_for_rings_runs_on_and_is_named_with_the_reason() {
         "export RTSCOPE_DIR={own}; {0} 10; ulimit -v 40000; RTSCOPE_RING_SIZE=64M exec {0} 10",
         scene.program.display()
     );
-    let command = ["sh", "-c", &script].map(Into::into).to_vec();
-    let config = RecordConfig {
-        command: Some(command),
-        ..scene.config("burst")
-    };
-    let summary = record(&config, &Capabilities::default(), "test").expect("it records");
+    let summary = scene.of_shell(&script);
     assert_eq!(summary.user.events(), 12);
     let [said] = &summary.user.refused[..] else {
         panic!("{:?}", summary.user.refused);
@@ -360,6 +364,24 @@ fn who_finds_no_memory_for_rings_runs_on_and_is_named_with_the_reason() {
     assert!(said.contains("found: Cannot allocate memory"), "{said}");
     assert!(said.contains("RTSCOPE_RING_SIZE=64K"), "{said}");
     assert_eq!(scene.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_variable_that_is_not_followed_is_told_to_whom_records_the_process() {
+    let scene = Scene::new("misspelt");
+    let own = scene.shared.path().display();
+    let script = format!(
+        "RTSCOPE_DIR={own} RTSCOPE_MODE=blok RTSCOPE_RING_SIZE=99999999G exec {0} 10",
+        scene.program.display()
+    );
+    let summary = scene.of_shell(&script);
+    assert_eq!(summary.user.events(), 12);
+    let said = &summary.user.refused;
+    assert_eq!(said.len(), 2, "{said:?}");
+    let is_said = |part: &str| said.iter().any(|line| line.contains(part));
+    for part in ["RTSCOPE_MODE is not followed", "blok", "99999999G"] {
+        assert!(is_said(part), "{part}: {said:?}");
+    }
 }
 
 /// Forks, and writes in both; says in the child's status how many file descriptors it may have.

@@ -118,6 +118,16 @@ fn a_daemon_that_drops_its_privileges_is_recorded() {
 }
 
 #[test]
+fn who_cannot_use_the_folder_that_it_is_told_is_named() {
+    let before = "mkdir -m 700 /dev/shm/rtscope-0";
+    let script = r#"RTSCOPE_DIR=/etc/passwd "$honest"; "$honest""#;
+    let text = check("unusable", before, script, 1000);
+    for part in ["honest (", "has no rings", "its RTSCOPE_DIR is no folder"] {
+        assert!(text.contains(part), "no '{part}' in\n{text}");
+    }
+}
+
+#[test]
 fn who_takes_the_folder_of_root_is_moved_out_of_the_way() {
     let before = "as 4001 mkdir /dev/shm/rtscope-0; as 4001 ln -s /etc /dev/shm/rtscope-4002";
     let text = check("squatted", before, r#""$honest""#, 1000);

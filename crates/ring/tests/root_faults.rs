@@ -201,3 +201,77 @@ fn rings_are_in_huge_pages_where_asked_for_and_to_be_had() {
         testkit::skip("huge pages", "the machine has no 2 MiB together");
     }
 }
+
+/// Runs the program in a control group that ends who takes more than 32 MiB; `$1` is the folder.
+const IN_A_SMALL_GROUP: &str = r#"
+group=/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' /proc/self/cgroup | sed 's|^/$||')
+limit=memory.limit_in_bytes
+if [ ! -e "$group/$limit" ]; then
+    group=/sys/fs/cgroup limit=memory.max
+    grep -qw memory "$group/cgroup.subtree_control" || exit 77
+fi
+group=$group/rtscope-test-$$
+mkdir "$group"
+trap 'rmdir "$group"' EXIT
+echo 32M >"$group/$limit"
+RTSCOPE_DIR=$1 sh -c 'echo $$ >"$1/cgroup.procs" && exec "$0"' "$0" "$group"
+"#;
+
+#[test]
+fn rings_end_no_process_whose_control_group_has_little_memory() {
+    let _held = testkit::privileged();
+    let program = program();
+    let check = |announced: &[&str], ring_size: &str, expect: Option<u64>| {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let owner = rustix::process::geteuid().as_raw();
+        let directory = Directory::open(folder.path(), owner).expect("a directory");
+        let lines: Vec<_> = announced.iter().map(|line| (*line).to_owned()).collect();
+        directory.announce(&lines).expect("a session");
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", IN_A_SMALL_GROUP]).arg(&program);
+        shell.arg(folder.path()).env("RTSCOPE_RING_SIZE", ring_size);
+        let status = shell.status().expect("a shell");
+        if status.code() == Some(77) {
+            testkit::skip("root_faults", "no control group can have a limit here");
+            return;
+        }
+        assert!(status.success(), "{announced:?} {ring_size}: {status}");
+        let found = left(folder.path());
+        assert_eq!(
+            found.map(|found| found.1),
+            expect,
+            "{announced:?} {ring_size}"
+        );
+        let without = directory.look().expect("who has none").without_rings;
+        let overflow = rustix::io::Errno::OVERFLOW.raw_os_error();
+        let refused = expect.map_or(vec![overflow], |_| Vec::new());
+        let reasons: Vec<_> = without.iter().map(|process| process.errno).collect();
+        assert_eq!(reasons, refused, "{announced:?} {ring_size}");
+    };
+    check(&["faults", "!ring-at-most 64M"], "", Some(EVENTS));
+    check(&["faults", "!ring 64M"], "", None);
+    check(&["faults"], "64M", None);
+    check(&["faults"], "256K", Some(EVENTS));
+}
+
+#[test]
+fn the_newer_interface_of_control_groups_is_understood() {
+    let _held = testkit::privileged();
+    let program = program();
+    let check = |most: &str, used: u64, files: u64, is_recorded: bool| {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let script = format!(
+            "mount -t tmpfs none /sys/fs/cgroup
+             echo {most} >/sys/fs/cgroup/memory.max
+             echo {used} >/sys/fs/cgroup/memory.current
+             printf 'anon 1\\ninactive_file {files}\\n' >/sys/fs/cgroup/memory.stat
+             RTSCOPE_RING_SIZE=8M RTSCOPE_DIR=\"$1\" \"$0\""
+        );
+        in_own_mounts(&script, &program, folder.path());
+        assert_eq!(left(folder.path()).is_some(), is_recorded, "{most} {used}");
+    };
+    check("max", 1 << 30, 0, true);
+    check("16777216", 0, 0, false);
+    check("34359738368", 34_359_730_000, 0, false);
+    check("34359738368", 34_359_730_000, 34_359_000_000, true);
+}

@@ -121,6 +121,8 @@ pub(super) struct Process {
     described: usize,
     /// So many of its notes were looked at.
     notes_read: usize,
+    /// What it says of itself, until an event of it is wanted.
+    untold: Vec<String>,
     /// That its rings are of another size than was asked for, until an event of it is wanted.
     undersized: Option<String>,
     /// Whether it was said that events lack contexts of the application.
@@ -235,6 +237,7 @@ impl Process {
             problems: Vec::new(),
             described: 0,
             notes_read: 0,
+            untold: Vec::new(),
             undersized: None,
             lacks_contexts: false,
             lacks_memory: false,
@@ -446,11 +449,20 @@ impl Process {
 
     /// What the process says of events that it cannot have.
     fn take_new_notes(&mut self, common: &Common) {
-        let notes = &self.file.table().notes;
-        let new = notes[self.notes_read..].iter();
-        self.problems
-            .extend(new.filter_map(|note| refusals::noted(note, &common.wanted.rules)));
-        self.notes_read = notes.len();
+        let (table, rules) = (self.file.table(), &common.wanted.rules);
+        let new = &table.notes[self.notes_read..];
+        let told = new.iter().filter_map(|note| refusals::noted(note, rules));
+        self.problems.extend(told);
+        let of_process = new.iter().filter(|note| refusals::is_of_process(note));
+        self.untold.extend(of_process.map(refusals::explained_note));
+        self.notes_read = table.notes.len();
+        let is_wanted = |event| wanted::verdict(rules, event) != Verdict::Unwanted;
+        if !self.untold.is_empty() && table.events.iter().any(is_wanted) {
+            let told = std::mem::take(&mut self.untold).into_iter();
+            let is_new = |line: &String| !self.problems.contains(line);
+            let told: Vec<_> = told.filter(is_new).collect();
+            self.problems.extend(told);
+        }
     }
 
     /// New descriptions: switches what is wanted, and makes classes of them.

@@ -11,6 +11,8 @@ use super::wanted::{self, EventRule, Verdict};
 
 /// So many are told in full, the others counted.
 const SAID_MAX: usize = 20;
+/// The provider under which a process speaks of itself.
+const OF_PROCESS: &str = "rtscope_probe";
 /// So many files are remembered as bad; those that are gone are forgotten then.
 const KNOWN_MAX: usize = 8192;
 
@@ -94,6 +96,14 @@ fn explained(process: &WithoutRings, directory: &Directory) -> Error {
             "raise its 'ulimit -v', or set RTSCOPE_RING_SIZE=64K; start it again".to_owned()
         }
         Errno::MFILE | Errno::NFILE => "raise 'ulimit -n', and start it again".to_owned(),
+        // What is said here because it could be said nowhere else.
+        Errno::NOTDIR => "its RTSCOPE_DIR is no folder that it can use: give it one of its user, \
+                          or unset it; start it again"
+            .to_owned(),
+        Errno::OVERFLOW => "its rings would take more than half of the memory that it has left \
+                            (of the machine, or of its control group): set RTSCOPE_RING_SIZE=64K, \
+                            or record with a smaller --ring; start it again"
+            .to_owned(),
         _ => format!("let its user write to {folder}, and start it again"),
     };
     let who = format!("{} ({}) has no rings", process.name, process.pid);
@@ -132,10 +142,18 @@ pub(super) fn noted(note: &Note, rules: &[EventRule]) -> Option<String> {
     let mut event = EventDescription::new(0, &note.provider, &note.name);
     event.level = 0;
     let is_wanted = wanted::verdict(rules, &event) != Verdict::Unwanted;
-    is_wanted.then(|| {
-        let error = Error::new(ErrorKind::Unsupported, &note.what);
-        format!("{:#}", error.found(&note.found).fix(&note.fix))
-    })
+    is_wanted.then(|| explained_note(note))
+}
+
+/// Whether a note is about a process as a whole.
+pub(super) fn is_of_process(note: &Note) -> bool {
+    note.provider == OF_PROCESS
+}
+
+/// A note, for people.
+pub(super) fn explained_note(note: &Note) -> String {
+    let error = Error::new(ErrorKind::Unsupported, &note.what);
+    format!("{:#}", error.found(&note.found).fix(&note.fix))
 }
 
 #[cfg(test)]
@@ -162,6 +180,12 @@ mod tests {
         check("npt:loop:emerg", true);
         check("npt:lo* i > 5", true);
         check("npt:stop", false);
+        assert!(!is_of_process(&note));
+        let own = Note {
+            provider: OF_PROCESS.to_owned(),
+            ..note
+        };
+        assert!(is_of_process(&own));
     }
 
     #[test]
