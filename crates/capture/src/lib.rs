@@ -55,7 +55,9 @@ pub use event_cost::{EventCost, measure_event_cost};
 pub use functions::kernel_functions;
 pub use housekeeping::cpus as housekeeping_cpus;
 pub use keep::Keep;
-pub use kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
+pub use kernel_ctf::{
+    Before, CpuConverter, CpuTotals, KernelClasses, KernelContexts, ThreadGroups,
+};
 pub use lanes::CpuRecord;
 pub use pages::{CpuPages, History, PageBlock, PageSpan, Pages};
 pub use probes::{Probe, ProbeKind};

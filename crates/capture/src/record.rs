@@ -277,10 +277,11 @@ fn record_kernel(
     let started = StdInstant::now();
     let dump = StateDump::collect_all(config.memory_maps);
     let groups = Arc::new(ThreadGroups::new(dump.thread_groups()));
-    let classes = Arc::new(KernelClasses::compile(&recorder.formats()));
+    let classes = KernelClasses::compile(&recorder.formats());
+    let classes = classes.carrying(&config.contexts.on(capabilities));
     let staged = written.staged;
     let of_calls = calls.as_ref().map_or(&[][..], |calls| calls.classes());
-    let classes = (classes, of_calls);
+    let classes = (Arc::new(classes), of_calls);
     let mut trace = KernelTrace::create(staged.path(), classes, environment, offset, false)?;
     trace.tell(written.outlet.clone());
     if let Some(calls) = &mut calls {

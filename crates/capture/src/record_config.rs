@@ -10,6 +10,7 @@ use event::{Cpu, Duration};
 use ftrace::EventName;
 use relay::{Delivered, To};
 
+use crate::kernel_ctf::KernelContexts;
 use crate::lanes::CpuRecord;
 use crate::probes::Probe;
 use crate::select::EventSelection;
@@ -29,6 +30,8 @@ pub struct RecordConfig {
     pub kernel: bool,
     /// Which of the kernel's events.
     pub events: EventSelection,
+    /// What each of these carries besides its fields.
+    pub contexts: KernelContexts,
     /// Events of applications.
     pub user: Option<UserConfig>,
     /// Run this, and stop when it ends.
@@ -69,6 +72,7 @@ impl RecordConfig {
             duration: None,
             kernel: true,
             events: EventSelection::default(),
+            contexts: KernelContexts::default(),
             user: None,
             command: None,
             filters: Vec::new(),

@@ -11,7 +11,9 @@ use ftrace::{EventName, Formats, Page};
 
 use crate::functions::{self, SharedFunctions};
 use crate::heartbeat::Heartbeat;
-use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
+use crate::kernel_ctf::{
+    Before, CpuConverter, CpuTotals, KernelClasses, KernelContexts, ThreadGroups,
+};
 use crate::kernel_trace::KernelTrace;
 use crate::pages::{CpuPages, Pages};
 use crate::statedump::StateDump;
@@ -30,6 +32,7 @@ pub struct SnapshotFacts {
     environment: Vec<(String, EnvValue)>,
     wall_offset_ns: i64,
     rings: Option<Rings>,
+    contexts: KernelContexts,
 }
 
 /// Rings of applications that become part of each snapshot.
@@ -50,6 +53,7 @@ impl SnapshotFacts {
             environment: environment::environment("snapshot", command_line, facts),
             wall_offset_ns: clock::wall_offset_ns(),
             rings: None,
+            contexts: KernelContexts::default(),
         }
     }
 
@@ -92,6 +96,12 @@ impl SnapshotFacts {
     /// Names the events of which filters left some out.
     pub(crate) fn with_filters(mut self, filters: &[(EventName, String)]) -> Self {
         self.environment.extend(environment::filtered(filters));
+        self
+    }
+
+    /// Each event of the kernel carries these.
+    pub(crate) fn with_contexts(mut self, contexts: KernelContexts) -> Self {
+        self.contexts = contexts;
         self
     }
 
@@ -160,7 +170,7 @@ pub fn write_snapshot(
     facts: &SnapshotFacts,
 ) -> Result<SnapshotSummary> {
     let staged = StagedDir::create(root)?;
-    let classes = Arc::new(KernelClasses::compile(formats));
+    let classes = KernelClasses::compile(formats).carrying(&facts.contexts);
     let encoded = evidence::encode(seen.hits, seen.evidence);
     let mut environment = facts.environment.clone();
     environment.push(evidence::promise(&encoded));
@@ -168,7 +178,7 @@ pub fn write_snapshot(
     environment.push(environment::recorded(&cpus));
     let mut trace = KernelTrace::create(
         staged.path(),
-        (classes, &[]),
+        (Arc::new(classes), &[]),
         environment,
         facts.wall_offset_ns,
         true,

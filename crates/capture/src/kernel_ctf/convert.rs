@@ -266,6 +266,9 @@ impl CpuConverter {
                 .event(self.current_class, time, &tid.to_le_bytes())?;
         }
         self.payload.clear();
+        classes
+            .contexts
+            .write(record, &self.groups, &mut self.payload);
         let group_of = |tid| self.groups.group(tid);
         classes.plans[index as usize].run(record, group_of, &mut self.payload);
         self.stream

@@ -3,6 +3,7 @@
 //! [`KernelClasses::compile`] turns formats into event classes and plans once; a [`CpuConverter`]
 //! per CPU then runs them over pages. Names, types and values are those of [`ftrace::lttng`].
 
+mod contexts;
 mod convert;
 mod current;
 mod groups;
@@ -11,6 +12,7 @@ use event::EventClass;
 use ftrace::lttng::{self, Plan};
 use ftrace::{EventFormat, Formats, PageLayout};
 
+pub use contexts::KernelContexts;
 pub use convert::{Before, CpuConverter, CpuTotals};
 pub(crate) use current::class as class_of_current;
 pub use groups::ThreadGroups;
@@ -25,6 +27,7 @@ pub struct KernelClasses {
     by_id: Vec<Option<u32>>,
     new_task: Option<NewTask>,
     switch: Option<current::Switch>,
+    contexts: KernelContexts,
 }
 
 /// Where `task_newtask` holds what thread groups follow from.
@@ -45,6 +48,7 @@ impl KernelClasses {
             by_id: Vec::new(),
             new_task: None,
             switch: None,
+            contexts: KernelContexts::default(),
         };
         for (format, (plan, class)) in formats.iter().zip(lttng::compile(formats)) {
             let index = class.id.0;
@@ -59,6 +63,16 @@ impl KernelClasses {
             compiled.switch = compiled.switch.or_else(|| current::Switch::of(format));
         }
         compiled
+    }
+
+    /// The same, and each event carries `contexts`.
+    pub fn carrying(mut self, contexts: &KernelContexts) -> Self {
+        for class in &mut self.classes {
+            let own = class.fields.iter().cloned();
+            class.fields = own.chain(contexts.fields()).collect();
+        }
+        self.contexts = contexts.clone();
+        self
     }
 
     /// The classes, each at the index of its number.

@@ -82,6 +82,7 @@ impl<'s> Flight<'s> {
             let facts = SnapshotFacts::collect(capabilities, &config.command_line);
             let facts = facts.share_functions(&config.output);
             let facts = facts.with_filters(&record.filters);
+            let facts = facts.with_contexts(record.contexts.on(capabilities));
             // What the last snapshot took, and as much again that came since.
             let history_bytes = recorder.drains_bytes(2);
             Ok(OfKernel {

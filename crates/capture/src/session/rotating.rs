@@ -153,10 +153,12 @@ impl<'a> Kernel<'a> {
     ) -> Result<Kernel<'a>> {
         let (recorder, mut calls, _refused) = start_recorders(&config.record)?;
         let dump = StateDump::collect_all(config.record.memory_maps);
+        let classes = KernelClasses::compile(&recorder.formats());
+        let classes = classes.carrying(&config.record.contexts.on(capabilities));
         let of = OfKernel {
             capabilities,
             command_line: &config.command_line,
-            classes: Arc::new(KernelClasses::compile(&recorder.formats())),
+            classes: Arc::new(classes),
             groups: Arc::new(ThreadGroups::new(dump.thread_groups())),
             calls: calls
                 .as_ref()

@@ -33,9 +33,11 @@ pub struct RecordWhat {
     /// program's own RTSCOPE_RING_SIZE goes before it.
     #[arg(long, value_name = "SIZE", requires = "user", hide_short_help = true)]
     pub ring: Option<String>,
-    /// What these carry too, as in procname,prio
+    /// What each event carries too, as in procname,prio
     ///
-    /// procname, prio, policy, cpu_id, ip, vuid, pid_ns and more: docs/contexts.md has them.
+    /// Of applications: procname, prio, policy, cpu_id, ip, vuid, pid_ns and more. Of the kernel:
+    /// tid, pid, interruptible, preemptible, preempt_count, migratable, need_reschedule,
+    /// irq_context. docs/contexts.md has them all.
     #[arg(long, value_name = "LIST")]
     pub context: Vec<String>,
     /// EVENT only where EXPR holds; repeatable

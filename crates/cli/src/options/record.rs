@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use abi::rings::{RING_BYTES_MAX, SUBBUFFER_BYTES_MIN};
-use capture::{FunctionPatterns, Probe, UserConfig};
+use capture::{FunctionPatterns, KernelContexts, Probe, UserConfig};
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
 use host::groups::Asked;
@@ -35,6 +35,8 @@ pub struct RecordOptions {
     pub functions: FunctionPatterns,
     /// Whether the kernel's events are wanted: not when only applications were asked for.
     pub kernel: bool,
+    /// What each of the kernel's events carries besides its fields.
+    pub contexts: KernelContexts,
     /// Events of applications.
     pub user: Option<UserConfig>,
     /// Filters: event, and expression.
@@ -90,22 +92,22 @@ impl RecordOptions {
     /// # Errors
     /// As [`RecordOptions::new`].
     pub fn of(what: &flags::RecordWhat) -> Result<Self> {
-        if what.user.is_empty() && !what.context.is_empty() {
-            return Err(no_contexts(&what.context));
-        }
         let size = |text: &String| parse_size("--buffer", text);
         let wanted = Wanted::new(what)?;
         let filters: Result<_> = wanted.filters.iter().map(|text| filter(text)).collect();
         let is_of_kernel = !(wanted.events.is_empty() && wanted.filters.is_empty());
+        let kernel = what.user.is_empty() || is_of_kernel;
+        let (contexts, of_applications) = contexts(what, kernel)?;
         Ok(RecordOptions {
             output: PathBuf::new(),
             duration: None,
-            kernel: what.user.is_empty() || is_of_kernel,
+            kernel,
             events: wanted.events,
             probes: wanted.probes,
             functions: FunctionPatterns::new(&what.functions)?,
+            contexts,
             user: (!what.user.is_empty())
-                .then(|| applications(what))
+                .then(|| applications(what, &of_applications))
                 .transpose()?,
             filters: filters?,
             track: TrackOptions::new(&what.track)?,
@@ -124,22 +126,47 @@ impl RecordOptions {
     }
 }
 
-/// Contexts are recorded beside events of applications; the kernel's have theirs otherwise.
-fn no_contexts(typed: &[String]) -> Error {
-    let what = "contexts are recorded beside the events of applications alone";
+/// What the kernel's events are to carry, and what those of applications are.
+fn contexts(what: &flags::RecordWhat, kernel: bool) -> Result<(KernelContexts, Vec<String>)> {
+    let words = what.context.iter().flat_map(|words| words.split(','));
+    let words = words.map(str::trim);
+    let (of_kernel, of_applications): (Vec<&str>, Vec<&str>) =
+        words.partition(|word| KernelContexts::has(word));
+    match (of_kernel.first(), of_applications.first()) {
+        (Some(word), _) if !kernel => Err(no_kernel(word)),
+        (_, Some(word)) if what.user.is_empty() => Err(no_applications(word)),
+        _ => Ok((
+            KernelContexts::new(of_kernel)?,
+            of_applications.into_iter().map(str::to_owned).collect(),
+        )),
+    }
+}
+
+/// A context of the kernel's events, and none of these are recorded.
+fn no_kernel(word: &str) -> Error {
+    let what = "only events of the kernel have this context, and none are recorded";
+    Error::new(ErrorKind::InvalidInput, what)
+        .found(format!("--context {word}, and --user alone"))
+        .fix("add --events, as in --events sched; vpid and vtid are with --user always")
+}
+
+/// Not a context of the kernel's events, and nothing else is recorded.
+fn no_applications(word: &str) -> Error {
+    let what = "events of the kernel have no such context";
     Error::new(ErrorKind::Unsupported, what)
-        .found(format!("--context {}, and no --user", typed.join(",")))
-        .fix(
-            "leave it out: who has each CPU follows from sched_switch, as in \
-             rtscope cat TRACE --filter '$procname == \"app\" && $prio < 0'; or add --user",
-        )
+        .found(format!("--context {word}, and no --user"))
+        .fix(format!(
+            "leave it out: who has each CPU follows from sched_switch, as in rtscope cat TRACE \
+             --filter '$procname == \"app\" && $prio < 0'; add --user; or take one of {}",
+            KernelContexts::names()
+        ))
 }
 
 /// Which events of applications, and how.
-fn applications(what: &flags::RecordWhat) -> Result<UserConfig> {
+fn applications(what: &flags::RecordWhat, contexts: &[String]) -> Result<UserConfig> {
     let ring = what.ring.as_deref().map(ring_bytes).transpose()?;
     let user = UserConfig::new(&what.user)?.without(&what.exclude)?;
-    Ok(user.with_contexts(&what.context)?.with_rings(ring))
+    Ok(user.with_contexts(contexts)?.with_rings(ring))
 }
 
 /// Rings are powers of two, of some sub-buffers at least.
@@ -177,18 +204,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contexts_without_applications_are_refused_with_what_the_kernels_events_have_instead() {
-        let what = flags::RecordWhat {
-            context: vec!["procname".to_owned()],
-            ..flags::RecordWhat::default()
-        };
-        let refused = RecordOptions::of(&what).expect_err("no application");
-        assert_eq!(
-            refused.value_found(),
-            Some("--context procname, and no --user")
+    fn a_context_goes_to_the_events_that_can_carry_it() {
+        let check =
+            |context: &str, user: bool, events: bool, expect: Result<(usize, &[&str]), &str>| {
+                let what = flags::RecordWhat {
+                    context: vec![context.to_owned()],
+                    user: user.then(|| "*".to_owned()).into_iter().collect(),
+                    ..flags::RecordWhat::default()
+                };
+                let found = contexts(&what, events);
+                let found =
+                    found.map_err(|error| error.value_found().unwrap_or_default().to_owned());
+                let expect = expect.map(|(kernel, of_applications)| {
+                    let names = ["tid", "preemptible"].into_iter().take(kernel);
+                    let of_applications = of_applications.iter().map(|name| (*name).to_owned());
+                    (
+                        KernelContexts::new(names).expect("contexts"),
+                        of_applications.collect::<Vec<_>>(),
+                    )
+                });
+                assert_eq!(found, expect.map_err(str::to_owned), "{context}");
+            };
+        check("tid,preemptible", false, true, Ok((2, &[])));
+        check("tid, procname", true, true, Ok((1, &["procname"])));
+        check("procname", true, false, Ok((0, &["procname"])));
+        check(
+            "procname",
+            false,
+            true,
+            Err("--context procname, and no --user"),
         );
-        let fix = refused.fixed_by().unwrap_or_default();
-        assert!(fix.contains("$procname") && fix.contains("--user"), "{fix}");
+        check("tid", true, false, Err("--context tid, and --user alone"));
     }
 
     #[test]

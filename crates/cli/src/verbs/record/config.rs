@@ -28,6 +28,7 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
     Ok(RecordConfig {
         duration: options.duration,
         kernel: options.kernel,
+        contexts: options.contexts,
         user: options.user,
         events: EventSelection::new(&options.events),
         command: (!options.command.is_empty()).then_some(options.command),
