@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::harness::{Failure, Report, Tally};
+use crate::run::Profile;
 use crate::scenarios;
 use crate::scope::Scope;
 use crate::vm::{self, End};
@@ -17,14 +18,14 @@ use crate::{lock, rules, run};
 /// How often a repeated end-to-end test runs, read by the tests.
 const RUNS: &str = "RTSCOPE_RUNS";
 /// In `make test`, of tests with privilege, and in `make test-all`.
-const RUNS_OF_CORE: &str = "8";
+const RUNS_OF_CORE: &str = "4";
 const RUNS_OF_ALL: &str = "200";
 /// File to which `testkit::skip` appends a line for each test that could not run here.
 const SKIPS: &str = "RTSCOPE_SKIPS";
 
 /// Runs everything in `scope`.
 pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
-    rules::check(root)?;
+    rules::quick(root)?;
     let skips = std::env::temp_dir().join(format!("rtscope-skips-{}", std::process::id()));
     std::fs::write(&skips, "").with_context(|| format!("cannot write {}", skips.display()))?;
     let outcome = run_counted(root, scope, &skips);
@@ -93,24 +94,29 @@ impl From<Report> for Outcome {
     }
 }
 
-/// The binary of the demo and the tests of this kernel are built beside the others and while these
-/// run: both leave a CPU idle for much of their time.
+/// The tests of this kernel are built and the lints run while the other tests run, which leave a
+/// CPU idle for much of their time.
 fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
     let tests = test_targets(root)?;
     let (with_privilege, without): (Vec<_>, Vec<_>) =
         tests.into_iter().partition(|target| is_privileged(target));
-    let release = build_privileged(root, scope)?;
-    let mut build = unprivileged(root, &without);
-    run::must_succeed(build.arg("--no-run"))?;
 
+    run::must_succeed(unprivileged(root, &without).arg("--no-run"))?;
     let mut command = unprivileged(root, &without);
     command.env(SKIPS, skips);
     // Those tests' own defaults are the core's.
     if scope == Scope::All && std::env::var_os(RUNS).is_none() {
         command.env(RUNS, RUNS_OF_ALL);
     }
-    let counted = count(&mut command);
-    release.wait()?;
+    let mut beside = Vec::new();
+    let counted = count(&mut command, || {
+        beside.push(start_behind_others(&build_privileged(root, scope))?);
+        beside.push(start_behind_others(&rules::lint(root))?);
+        Ok(())
+    });
+    for started in beside {
+        started.wait()?;
+    }
     let mut outcome: Outcome = counted?.into();
     if !with_privilege.is_empty() {
         let _held = lock::acquire()?;
@@ -123,33 +129,42 @@ fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
 pub fn units(root: &Path) -> Result<Outcome> {
     let mut command = run::cargo(root);
     command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
-    Ok(count(&mut command)?.into())
+    Ok(count(&mut command, || Ok(()))?.into())
 }
 
 /// Unit tests, and integration tests that need no privilege.
 fn unprivileged(root: &Path, tests: &[String]) -> Command {
     let mut command = run::cargo(root);
-    command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
+    command.args(["test", "--workspace", "--profile", Profile::Tested.name()]);
+    command.args(["--lib", "--bins", "--no-fail-fast"]);
     for test in tests {
         command.args(["--test", test]);
     }
     command
 }
 
-/// Begins to build the tests of this kernel and the binary that the demo uses, behind whatever else
-/// wants a CPU.
-fn build_privileged(root: &Path, scope: Scope) -> Result<run::Started> {
-    let cargo = run::cargo(root);
-    let mut build = Command::new("nice");
-    build.current_dir(root).arg("-n19").arg(cargo.get_program());
+/// Builds the tests of this kernel, and the program that they run.
+fn build_privileged(root: &Path, scope: Scope) -> Command {
+    let mut build = run::cargo(root);
     build.args(["test", "--workspace", "--no-run", "--profile"]);
-    build.arg(scope.profile().name());
-    run::start(build.args(["--test", "root_*"]))
+    build.args([scope.profile().name(), "--test", "root_*"]);
+    build
+}
+
+/// Starts `command` behind whatever else wants a CPU.
+fn start_behind_others(command: &Command) -> Result<run::Started> {
+    let mut nice = Command::new("nice");
+    nice.arg("-n19").arg(command.get_program());
+    nice.args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    run::start(&mut nice)
 }
 
 /// Counts what the tests of `command` did, and repeats those that failed, when they are few.
 fn repeated_once(command: impl Fn() -> Command) -> Result<Outcome> {
-    let mut first: Outcome = count(&mut command())?.into();
+    let mut first: Outcome = count(&mut command(), || Ok(()))?.into();
     let names = |failures: &[Failure]| -> Vec<String> {
         failures
             .iter()
@@ -166,7 +181,7 @@ fn repeated_once(command: impl Fn() -> Command) -> Result<Outcome> {
         );
         let mut again = command();
         again.arg("--exact").args(&failed);
-        let second = count(&mut again)?;
+        let second = count(&mut again, || Ok(()))?;
         let still = names(&second.failures);
         if second.tally.failed == still.len() as u64 {
             let is_fixed = |failure: &mut Failure| !still.contains(&failure.name);
@@ -268,8 +283,9 @@ fn test_targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs a `cargo test`, passes its output on and takes note of it.
-fn count(command: &mut Command) -> Result<Report> {
+/// Runs a `cargo test`, passes its output on and takes note of it. `begun` is called when the first
+/// test begins: from then on cargo does not build, and another one may.
+fn count(command: &mut Command, begun: impl FnOnce() -> Result<()>) -> Result<Report> {
     let line = run::show(command);
     eprintln!("+ {line}");
     let mut child = command
@@ -278,10 +294,14 @@ fn count(command: &mut Command) -> Result<Report> {
         .with_context(|| line.clone())?;
     let stdout = child.stdout.take().context("no stdout")?;
     let mut report = Report::default();
+    let mut begun = Some(begun);
     for text in BufReader::new(stdout).lines() {
         let text = text?;
         println!("{text}");
         report.line(&text);
+        if let Some(begun) = begun.take() {
+            begun()?;
+        }
     }
     let status = child.wait()?;
     if !status.success() && report.tally.failed == 0 {

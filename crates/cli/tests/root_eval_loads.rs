@@ -274,17 +274,17 @@ enum End {
 #[test]
 fn loads_end_with_the_evaluation_however_it_ends() {
     let _alone = testkit::privileged();
-    let signals = [
-        libc::SIGHUP,
-        libc::SIGINT,
-        libc::SIGTERM,
-        libc::SIGKILL,
-        libc::SIGSEGV,
+    let ends = [
+        End::Signal(libc::SIGHUP),
+        End::Signal(libc::SIGKILL),
+        End::Shell,
+        End::Signal(libc::SIGQUIT),
+        End::Signal(libc::SIGSEGV),
+        End::Signal(libc::SIGINT),
+        End::Signal(libc::SIGTERM),
+        End::Signal(libc::SIGABRT),
     ];
-    let mut ends: Vec<End> = signals.map(End::Signal).into();
-    ends.extend([libc::SIGQUIT, libc::SIGABRT].map(End::Signal));
-    ends.push(End::Shell);
-    for end in ends {
+    for end in testkit::core_of(&ends, 4) {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = eval(folder.path(), "--for 40s --load hackbench,compile");
         let (child, mut terminal) = match end {
@@ -296,7 +296,7 @@ fn loads_end_with_the_evaluation_however_it_ends() {
         until("all loads", || (of(owner).len() > 6).then_some(()));
         until("its flight recorder", || recorders(owner).then_some(()));
         match end {
-            End::Signal(signal) => {
+            &End::Signal(signal) => {
                 let status = until("its end", || {
                     // Again: the handler that every Rust program has for SIGSEGV takes the first
                     // one for a fault, which would come again by itself.
