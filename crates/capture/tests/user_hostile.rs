@@ -468,6 +468,25 @@ fn a_folder_with_many_entries_hides_nobody() {
     });
 }
 
+/// Waits until the recorder, which is a thread of ours, has let go of one of the files that it had
+/// mapped; for a minute at most.
+fn wait_until_one_goes() {
+    let begin = std::time::Instant::now();
+    let mut most = 0;
+    while begin.elapsed() < std::time::Duration::from_secs(60) {
+        let maps = fs::read_to_string("/proc/self/maps").expect("our mappings");
+        let files = maps
+            .lines()
+            .filter_map(|line| line.split("/rings-1-").nth(1));
+        let count = files.collect::<std::collections::BTreeSet<_>>().len();
+        if count < most {
+            return;
+        }
+        most = count;
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn processes_that_describe_more_than_the_recorder_has_memory_for_go() {
     let scene = Scene::new("described");
@@ -486,7 +505,7 @@ fn processes_that_describe_more_than_the_recorder_has_memory_for_go() {
             file
         };
         let held: Vec<_> = (0..6).map(write).collect();
-        std::thread::sleep(std::time::Duration::from_secs(8));
+        wait_until_one_goes();
         held
     });
     assert!(
@@ -521,4 +540,121 @@ fn a_table_that_grows_and_grows_stalls_nobody() {
         "{:?}",
         summary.user.refused
     );
+}
+
+/// Numbers that a seed draws (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// What readers stumble over: borders, small numbers, and anything.
+    fn word(&mut self) -> u64 {
+        let small = self.below(100_000);
+        match self.below(6) {
+            0 => 1 << self.below(64),
+            1 => (1_u64 << self.below(64)).wrapping_sub(1 + self.below(16)),
+            2 => u64::MAX - self.below(1 << 20),
+            3 => now_ns(),
+            4 => self.next(),
+            _ => small,
+        }
+    }
+}
+
+/// Changes a file that a recorder reads, in one of the ways that its owner has.
+fn tamper(file: &File, path: &Path, file_bytes: u64, random: &mut Random) {
+    use rustix::fs::{FlockOperation, flock};
+    use std::os::unix::fs::FileExt;
+    // Header, controls and table are more often looked at than all else.
+    let word = |random: &mut Random, within: u64| {
+        let at = random.below(within / 8) * 8;
+        let _ = file.write_all_at(&random.word().to_le_bytes(), at);
+    };
+    match random.below(40) {
+        0 => drop(file.set_len(random.below(file_bytes))),
+        1 => drop(file.set_len(0)),
+        2 => drop(file.set_len(file_bytes + random.below(1 << 40))),
+        3..=6 => drop(file.set_len(file_bytes)),
+        7 => drop(flock(file, FlockOperation::Unlock)),
+        8 => drop(flock(file, FlockOperation::NonBlockingLockShared)),
+        9 => drop(fs::rename(path, path.with_extension("gone"))),
+        10 => drop(fs::set_permissions(
+            path,
+            std::os::unix::fs::PermissionsExt::from_mode(random.below(0o1000) as u32),
+        )),
+        11..=15 => word(random, 256),
+        16..=25 => word(random, 8192),
+        _ => word(random, file_bytes),
+    }
+}
+
+/// Files whose every word changes under the reader, for as long as it records: headers, controls,
+/// tables and records, sizes, locks and names. `RTSCOPE_ATTACKS` says how many recordings.
+#[test]
+fn files_that_change_in_every_way_under_the_reader_harm_themselves() {
+    let scene = Scene::new("tampered");
+    let count = std::env::var("RTSCOPE_ATTACKS").map_or(4, |count| count.parse().expect("a count"));
+    let first =
+        std::env::var("RTSCOPE_ATTACK_SEED").map_or(1, |seed| seed.parse().expect("a seed"));
+    for seed in first..first + count {
+        println!("RTSCOPE_ATTACK_SEED={seed}");
+        let stop = Arc::new(AtomicBool::new(false));
+        let attacker_stops = Arc::clone(&stop);
+        let attacker = scene.beside(|folder| {
+            let folder = folder.to_owned();
+            let attacker = std::thread::spawn(move || {
+                let mut random = Random(seed);
+                let mut number = 0;
+                while !attacker_stops.load(Ordering::Acquire) {
+                    number += 1;
+                    let path = folder.join(format!("rings-1-{number:x}"));
+                    let mut forged = Forged::new();
+                    let records: Vec<_> = (0..40)
+                        .map(|_| forged::record(1, now_ns(), &random.word().to_le_bytes()))
+                        .collect();
+                    forged = forged.with_records(records.concat());
+                    let file = forged.write(&path);
+                    let file_bytes = file.metadata().expect("its size").len();
+                    // Long enough to be found, and then to be read again and again.
+                    for _ in 0..random.below(2000) {
+                        tamper(&file, &path, file_bytes, &mut random);
+                        std::thread::sleep(std::time::Duration::from_micros(random.below(100)));
+                    }
+                }
+            });
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            Attacker {
+                stop: Arc::clone(&stop),
+                thread: Some(attacker),
+            }
+        });
+        drop(attacker);
+    }
+}
+
+/// Goes on until the recording has ended.
+struct Attacker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(
+            ended.is_some_and(|ended| ended.is_ok()),
+            "the attacker failed"
+        );
+    }
 }

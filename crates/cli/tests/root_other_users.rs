@@ -226,6 +226,26 @@ END
     check_root_alone("evil", before, script);
 }
 
+#[test]
+fn who_keeps_recorders_out_of_its_own_folder_hides_nobody_else() {
+    // What a recorder makes in a folder is there before it, as something else, or in use.
+    let before = r#"
+        mkdir -m 700 /dev/shm/rtscope-0
+        for user in 4001 4002 4003 4004 4005; do as $user mkdir -m 700 /dev/shm/rtscope-$user; done
+        as 4001 mkfifo /dev/shm/rtscope-4001/recorder
+        as 4002 mkdir -p /dev/shm/rtscope-4002/recorder/full
+        as 4003 ln -s /etc/hostname /dev/shm/rtscope-4003/recorder
+        as 4004 flock /dev/shm/rtscope-4004/recorder sleep 100 &
+        as 4005 chmod 500 /dev/shm/rtscope-4005
+        sum=$(cksum /etc/hostname)
+        while [ ! -e /dev/shm/rtscope-4004/recorder ]; do sleep 0.02; done"#;
+    let script = r#"
+        for user in 4001 4002 4003 4004 4005; do as $user "$honest"; done
+        "$honest"
+        test "$sum" = "$(cksum /etc/hostname)""#;
+    check_root_alone("kept_out", before, script);
+}
+
 /// All events of root's own process, whatever else is in the trace.
 fn check_root_alone(name: &str, before: &str, script: &str) {
     let _root = testkit::privileged();

@@ -27,12 +27,24 @@ struct Build {
 fn builds(turn: usize, random: &mut Random) -> Build {
     let compiler = ["gcc", "clang++", "clang", "g++"][turn % 4];
     let mut flags = vec![["-O0", "-O1", "-O2", "-O3", "-Os"][random.below(5)]];
-    flags.push(match (compiler.ends_with("++"), random.below(2)) {
-        (false, 0) => "-std=c11",
-        (false, _) => "-std=gnu17",
-        (true, 0) => "-std=c++17",
-        (true, _) => "-std=gnu++14",
-    });
+    let standards: &[&str] = match compiler.ends_with("++") {
+        false => &[
+            "-std=c99",
+            "-std=gnu99",
+            "-std=c11",
+            "-std=gnu11",
+            "-std=gnu17",
+            "-std=c2x",
+        ],
+        true => &[
+            "-std=c++11",
+            "-std=gnu++14",
+            "-std=c++17",
+            "-std=gnu++20",
+            "-std=c++2b",
+        ],
+    };
+    flags.push(standards[random.below(standards.len())]);
     let odd = [
         &[][..],
         &["-fPIE", "-pie"],
@@ -45,6 +57,10 @@ fn builds(turn: usize, random: &mut Random) -> Build {
         &["-fpack-struct"],
         &["-fshort-enums", "-funsigned-char"],
         &["-fno-strict-aliasing", "-fomit-frame-pointer"],
+        &["-fno-common", "-fstack-protector-all"],
+        &["-flto"],
+        &["-fPIC", "-mno-red-zone", "-fcf-protection=full"],
+        &["-mcmodel=medium"],
     ];
     flags.extend(odd[random.below(odd.len())]);
     Build { compiler, flags }
