@@ -39,6 +39,7 @@ pub fn diagnose(trace: &Trace, query: &Query) -> Result<Diagnosis> {
         ..query.clone()
     };
     let mut found = answer(Model::read(trace, &everybody)?, trace, &everybody)?;
+    found.basis.tasks_named = false;
     found.warnings.push(Warning {
         what: "no real-time task was activated there: every task was judged".to_owned(),
         remedy: "--task NAME or --process NAME judges yours".to_owned(),

@@ -2,6 +2,7 @@
 
 use event::{Cpu, Duration, Instant, Tid, TimeRange};
 
+use crate::lengths::Lengths;
 use crate::query::Until;
 use crate::term::{Sum, Term, TermKind, sums};
 use event::evidence::{Hit, Stack, Step, StepKind, TaskRef};
@@ -323,6 +324,10 @@ pub struct Basis {
     pub hits: u64,
     /// Activations of the tasks asked for, late or not.
     pub activations: u64,
+    /// How long these were, over the time of the recording.
+    pub lengths: Lengths,
+    /// The tasks were named by who asked.
+    pub tasks_named: bool,
     /// The same by thread, the most first.
     pub judged: Vec<(TaskRef, u64)>,
     /// What was asked for as late; none: only the order counts.

@@ -23,6 +23,7 @@ mod inside;
 mod json;
 mod kept;
 mod ledger;
+mod lengths;
 mod model;
 mod naming;
 mod own_cost;
@@ -40,8 +41,8 @@ mod warnings;
 
 pub use advice::{check_threshold, quoted};
 pub use compare::{
-    CauseChange, CauseSide, ComparedCause, Comparison, Load, LoadsApart, compare, compare_under,
-    ranks_by_chance,
+    CauseChange, CauseSide, ComparedCause, ComparedShare, Comparison, Load, LoadsApart, compare,
+    compare_under, ranks_by_chance,
 };
 pub use diagnose::diagnose;
 pub use event::evidence::{
@@ -54,5 +55,6 @@ pub use finding::{
 pub use gaps::{ExplainedGap, Gap, Taker, explain_gaps};
 pub use json::{diagnosis_json, hit_json};
 pub use kernel_state::{TaskFilter, softirq_name};
+pub use lengths::Lengths;
 pub use query::{Query, Until};
 pub use term::{Reason, Sum, Term, TermKind};

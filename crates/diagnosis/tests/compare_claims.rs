@@ -1,8 +1,8 @@
 //! What two diagnoses say about each other.
 
 use diagnosis::{
-    CauseChange, ComparedCause, Comparison, Diagnosis, Load, Query, TaskFilter, compare,
-    compare_under, diagnose,
+    CauseChange, ComparedCause, Diagnosis, Load, Query, TaskFilter, compare, compare_under,
+    diagnose,
 };
 use event::{Duration, TimeRange};
 use testkit::waiting::wake_ups;
@@ -287,14 +287,6 @@ fn what_may_be_late_is_counted_beside_what_is() {
     assert_eq!(unknown(&one), (0, 1));
 }
 
-/// Whether something is known to have got worse.
-fn is_worse(comparison: &Comparison) -> bool {
-    comparison
-        .causes
-        .iter()
-        .any(|cause| cause.change.is_worse())
-}
-
 #[test]
 fn what_nobody_knows_matters_where_it_could_make_another_answer() {
     let recording = |share: usize, unknown: u64| {
@@ -306,7 +298,7 @@ fn what_nobody_knows_matters_where_it_could_make_another_answer() {
     let check = |before: (usize, u64), after: (usize, u64), expect: (bool, bool)| {
         let [before, after] = [before, after].map(|(share, unknown)| recording(share, unknown));
         let comparison = compare(&[before], &[after]);
-        let found = (is_worse(&comparison), comparison.may_differ);
+        let found = (comparison.is_worse(), comparison.may_differ);
         assert_eq!(found, expect, "{comparison:?}");
     };
     check((never, 0), (never, 0), (false, false));
@@ -381,9 +373,9 @@ fn what_is_answered_beside_unknown_ones_is_answered_by_who_knows_them() {
             }
             answered += 1;
             // More late ones after make nothing better, however unevenly they come.
-            let after = if is_worse(&known) { known_after } else { after };
+            let after = if known.is_worse() { known_after } else { after };
             let whole = compare(&[before], &[after]);
-            assert_eq!(is_worse(&known), is_worse(&whole), "{known:?} {whole:?}");
+            assert_eq!(known.is_worse(), whole.is_worse(), "{known:?} {whole:?}");
         }
     }
     assert!(answered * 2 >= of, "{answered} of {of} were answered");

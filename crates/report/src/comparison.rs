@@ -2,15 +2,22 @@
 
 use std::fmt::Write;
 
-use diagnosis::{CauseSide, ComparedCause, Comparison, LoadsApart};
+use diagnosis::{CauseChange, CauseSide, ComparedCause, ComparedShare, Comparison, LoadsApart};
 use serde_json::{Value, json};
 
 use crate::count::counted;
 use crate::xml::escaped;
 
-/// A paragraph per cause, those that changed first.
+/// A paragraph for all activations and one per cause, those that changed first.
 pub fn comparison_text(comparison: &Comparison) -> String {
     let mut out = String::new();
+    for share in &comparison.whole {
+        let (change, name) = (share.change.name(), share_name(share.share));
+        let (before, after) = (share.before, share.after);
+        let chance = share_chance(share);
+        let _ = writeln!(out, "{change:<13}{name} of all activations");
+        let _ = writeln!(out, "{:<13}before {before}, after {after}; {chance}", "");
+    }
     for cause in &comparison.causes {
         let _ = writeln!(out, "{:<13}{}", cause.change.name(), cause.signature);
         let _ = writeln!(out, "{:<13}before: {}", "", side(&cause.before));
@@ -92,6 +99,21 @@ fn side(side: &CauseSide) -> String {
     }
 }
 
+/// What a share of all is called: `median`, `p99`.
+fn share_name(share: f64) -> String {
+    match share {
+        0.5 => "median".to_owned(),
+        share => format!("p{}", (share * 1e4).round() / 1e2),
+    }
+}
+
+fn share_chance(share: &ComparedShare) -> String {
+    match share.p {
+        Some(p) => format!("by chance: p = {p:.2e}"),
+        None => "nobody knows whether by chance".to_owned(),
+    }
+}
+
 fn chance(cause: &ComparedCause) -> String {
     let count = format!("by chance: counts p = {:.2e}", cause.p_count);
     let latencies = match cause.p_latency {
@@ -124,9 +146,19 @@ pub fn comparison_json(comparison: &Comparison) -> Value {
             "p_recordings": cause.p_recordings,
         })
     };
+    let share = |share: &ComparedShare| {
+        json!({
+            "share": share.share,
+            "change": share.change.name(),
+            "before_ns": share.before.as_ns(),
+            "after_ns": share.after.as_ns(),
+            "p": share.p,
+        })
+    };
     json!({
         "schema": "rtscope.diff",
         "version": 1,
+        "whole": comparison.whole.iter().map(share).collect::<Vec<_>>(),
         "causes": comparison.causes.iter().map(cause).collect::<Vec<_>>(),
         "recordings_before": comparison.recordings.0,
         "recordings_after": comparison.recordings.1,
@@ -149,12 +181,11 @@ pub fn comparison_json(comparison: &Comparison) -> Value {
 /// The same as a test suite with a test for each cause, failed where it got worse, and one for what
 /// all rests on, which is an error where there is a doubt.
 pub fn comparison_junit(comparison: &Comparison, doubt: Option<&str>) -> String {
-    let causes = &comparison.causes;
-    let failures = causes
-        .iter()
-        .filter(|cause| cause.change.is_worse())
-        .count();
-    let (tests, errors) = (causes.len() + 1, u32::from(doubt.is_some()));
+    let (causes, whole) = (&comparison.causes, &comparison.whole);
+    let changes = causes.iter().map(|cause| cause.change);
+    let changes = changes.chain(whole.iter().map(|share| share.change));
+    let failures = changes.filter(|change| change.is_worse()).count();
+    let (tests, errors) = (causes.len() + whole.len() + 1, u32::from(doubt.is_some()));
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rtscope diff\" \
          tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n"
@@ -176,15 +207,23 @@ pub fn comparison_junit(comparison: &Comparison, doubt: Option<&str>) -> String 
         None => ("system-out", basis(comparison)),
     };
     test("recordings", recordings);
-    for cause in causes {
-        let (change, chance) = (cause.change.name(), chance(cause));
-        let (before, after) = (side(&cause.before), side(&cause.after));
-        let said = format!("{change}: before {before}; after {after}; {chance}");
-        let element = match cause.change.is_worse() {
+    let mut changed = |name: &str, change: CauseChange, sides: (String, String), chance: String| {
+        let (change_name, (before, after)) = (change.name(), sides);
+        let said = format!("{change_name}: before {before}; after {after}; {chance}");
+        let element = match change.is_worse() {
             true => "failure",
             false => "system-out",
         };
-        test(&cause.signature, (element, said));
+        test(name, (element, said));
+    };
+    for share in whole {
+        let name = format!("{} of all activations", share_name(share.share));
+        let sides = (share.before.to_string(), share.after.to_string());
+        changed(&name, share.change, sides, share_chance(share));
+    }
+    for cause in causes {
+        let sides = (side(&cause.before), side(&cause.after));
+        changed(&cause.signature, cause.change, sides, chance(cause));
     }
     out.push_str("</testsuite>\n");
     out
@@ -192,7 +231,6 @@ pub fn comparison_junit(comparison: &Comparison, doubt: Option<&str>) -> String 
 
 #[cfg(test)]
 mod tests {
-    use diagnosis::CauseChange;
     use event::Duration;
 
     use super::*;
@@ -213,7 +251,15 @@ mod tests {
             p_latency: None,
             p_recordings: Some(0.1),
         };
+        let median = ComparedShare {
+            share: 0.5,
+            before: Duration::from_us(5),
+            after: Duration::from_us(9),
+            change: CauseChange::Slower,
+            p: Some(1e-4),
+        };
         let comparison = Comparison {
+            whole: vec![median],
             causes: vec![
                 cause("a<b", CauseChange::New),
                 cause("c", CauseChange::NotResolved),
@@ -229,11 +275,15 @@ mod tests {
         };
         let held = comparison_junit(&comparison, None);
         assert!(
-            held.contains("tests=\"3\" failures=\"1\" errors=\"0\""),
+            held.contains("tests=\"4\" failures=\"2\" errors=\"0\""),
             "{held}"
         );
         assert!(
             held.contains("name=\"a&lt;b\"><failure message=\"new: before none;"),
+            "{held}"
+        );
+        assert!(
+            held.contains("name=\"median of all activations\"><failure message=\"slower: "),
             "{held}"
         );
         assert!(held.contains("in 3 and 2 recordings"), "{held}");

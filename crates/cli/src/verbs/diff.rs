@@ -123,11 +123,7 @@ fn doubt(comparison: &Comparison) -> Option<String> {
 fn outcome(comparison: &Comparison) -> Outcome {
     if doubt(comparison).is_some() {
         Outcome::Inconclusive
-    } else if comparison
-        .causes
-        .iter()
-        .any(|cause| cause.change.is_worse())
-    {
+    } else if comparison.is_worse() {
         Outcome::Exceeded
     } else {
         Outcome::Fine
@@ -151,6 +147,7 @@ mod tests {
         };
         let check = |without, may_differ, loads: Option<&LoadsApart>, expect| {
             let comparison = Comparison {
+                whole: Vec::new(),
                 causes: Vec::new(),
                 recordings: (1, 1),
                 activations: (7, 7),

@@ -62,7 +62,7 @@ pub(super) fn may_differ(
     is_worse_now: bool,
     sides: &[(&str, [Side; 2])],
     (before, after): (&[Diagnosis], &[Diagnosis]),
-    chance_max: f64,
+    (chance_max, floor): (f64, Duration),
 ) -> bool {
     let all = || before.iter().chain(after);
     if all().any(|diagnosis| diagnosis.basis.wide_holes > 0) {
@@ -72,7 +72,7 @@ pub(super) fn may_differ(
         return false;
     }
     let longest = longest(sides);
-    let is_worse = |sides: &[Side; 2]| cause("", sides, chance_max).change.is_worse();
+    let is_worse = |sides: &[Side; 2]| cause("", sides, chance_max, floor).change.is_worse();
     if is_worse_now {
         let stays = |sides: &[Side; 2]| {
             let of = |place| filled(&sides[0], place, longest);

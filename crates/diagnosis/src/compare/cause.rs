@@ -3,7 +3,8 @@
 use event::{Duration, Instant};
 
 use super::chance::{
-    Part, counts_by_chance, means_by_chance, parts_by_chance, ranks_by_chance, ways,
+    Part, are_apart, counts_by_chance, means_by_chance, parts_by_chance, ranks_by_chance,
+    students_chance,
 };
 use crate::finding::Diagnosis;
 
@@ -83,12 +84,17 @@ pub struct ComparedCause {
 
 /// Each recording is cut into so many parts of equal length.
 pub(super) const PARTS: usize = 10;
-/// Of one recording on each side, what differs by less is not told from how recordings differ.
+/// What differs by less is not told from how recordings differ but by how these do.
 const RATE_FACTOR_MIN: f64 = 1.6;
 const LATENCY_FACTOR_MIN: f64 = 1.5;
-/// Of one recording on each side, what differs must differ by more than stretches of a recording as
-/// long as these do, too: bursts may be longer than a part.
-const STRETCHES: [usize; 2] = [5, 3];
+/// The same of counts over a limit that nobody asked for: where much is near it, a little longer is
+/// many more.
+const RATE_FACTOR_OF_FLOOR_MIN: f64 = 4.0;
+/// What the parts of several recordings say, these themselves must not call chance.
+pub(super) const CONTRADICTED: f64 = 0.05;
+/// What differs must differ by more than stretches of a recording as long as these do, too: bursts
+/// may be longer than a part.
+pub(super) const STRETCHES: [usize; 2] = [5, 3];
 /// Late activations of one cause in one recording: when each ended, and how late it was.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lates(pub(super) Vec<(Instant, Duration)>);
@@ -101,8 +107,14 @@ pub(super) fn activations<'a>(side: impl Iterator<Item = &'a Diagnosis>) -> u64 
     side.map(|diagnosis| diagnosis.basis.activations).sum()
 }
 
-/// Compares one cause; `chance_max` is what is not called chance.
-pub(super) fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> ComparedCause {
+/// Compares one cause; `chance_max` is what is not called chance, and what is late here is longer
+/// than `floor`, where that is not what was asked for as late.
+pub(super) fn cause(
+    signature: &str,
+    sides: &[Side; 2],
+    chance_max: f64,
+    floor: Duration,
+) -> ComparedCause {
     let latencies = sides.each_ref().map(sorted_latencies);
     let (before, after) = (summary(&latencies[0]), summary(&latencies[1]));
     let of_all = sides.each_ref().map(|side| {
@@ -114,43 +126,41 @@ pub(super) fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> Comp
         after.count,
         of_all[0] / (of_all[0] + of_all[1]),
     );
-    // What single activations do not tell, parts tell even less.
-    let p_count = match singly < chance_max {
-        true => {
-            let counted = |parts| sides.each_ref().map(|side| counted_parts(side, parts));
-            let counts = counted(PARTS);
-            let p = singly.max(parts_by_chance(&counts[0], &counts[1]));
-            p.max(of_stretches(sides, true, counted))
-        }
-        false => singly,
-    };
-    let p_latency = ranks_by_chance(&latencies[0], &latencies[1]).map(|singly| {
-        if singly >= chance_max {
-            return singly;
-        }
-        let ranked = |parts| ranked_parts(sides, &latencies, parts);
-        let ranks = ranked(PARTS);
-        let p = singly.max(parts_by_chance(&ranks[0], &ranks[1]));
-        p.max(of_stretches(sides, false, ranked))
-    });
-    let set_apart = |parts: &dyn Fn(&Side) -> Vec<Part>| recordings_apart(sides, parts, chance_max);
-    let (p_recordings, counts_apart) = set_apart(&counted_recordings);
-    let (_, latencies_apart) = set_apart(&summed_recordings);
     let rates = (
         before.count as f64 / of_all[0],
         after.count as f64 / of_all[1],
     );
-    let is_plain = p_recordings.is_some() || factor(rates) >= RATE_FACTOR_MIN;
+    let rate_factor_min = match floor > Duration::ZERO {
+        true => RATE_FACTOR_OF_FLOOR_MIN,
+        false => RATE_FACTOR_MIN,
+    };
+    let counts = Unevenness {
+        singly,
+        parts: &|parts| sides.each_ref().map(|side| counted_parts(side, parts)),
+        ranked: None,
+        recordings: sides.each_ref().map(rate_logs),
+        is_count: true,
+        is_plain: factor(rates) >= rate_factor_min,
+    };
+    let (p_count, p_recordings) = counts.chance(chance_max);
     let medians = (before.median.as_ns() as f64, after.median.as_ns() as f64);
-    let is_longer_plainly = p_recordings.is_some() || factor(medians) >= LATENCY_FACTOR_MIN;
-    let is_other_rate = p_count < chance_max && counts_apart && is_plain;
-    let is_other_latency = p_latency.is_some_and(|p| p < chance_max) && latencies_apart;
-    let change = match (is_other_rate, rates.1 > rates.0) {
+    let p_latency = ranks_by_chance(&latencies[0], &latencies[1]).map(|singly| {
+        let lengths = Unevenness {
+            singly,
+            parts: &|parts| logged_parts(sides, parts),
+            ranked: Some(&|parts| ranked_parts(sides, &latencies, parts)),
+            recordings: sides.each_ref().map(latency_logs),
+            is_count: false,
+            is_plain: factor(medians) >= LATENCY_FACTOR_MIN,
+        };
+        lengths.chance(chance_max).0
+    });
+    let change = match (p_count < chance_max, rates.1 > rates.0) {
         (true, true) if before.count == 0 => CauseChange::New,
         (true, false) if after.count == 0 => CauseChange::Gone,
         (true, true) => CauseChange::More,
         (true, false) => CauseChange::Fewer,
-        _ if is_other_latency && is_longer_plainly => match after.median > before.median {
+        _ if p_latency.is_some_and(|p| p < chance_max) => match after.median > before.median {
             true => CauseChange::Slower,
             false => CauseChange::Faster,
         },
@@ -167,17 +177,52 @@ pub(super) fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> Comp
     }
 }
 
-/// How probable it is that one recording on each side differs so, by how much its long stretches
-/// differ; several tell that themselves.
-fn of_stretches(sides: &[Side; 2], is_count: bool, cut: impl Fn(usize) -> [Vec<Part>; 2]) -> f64 {
-    if sides.iter().any(|side| side.len() > 1) {
-        return 0.0;
+/// How recordings are cut into so many parts on each side.
+type Cut<'a> = &'a dyn Fn(usize) -> [Vec<Part>; 2];
+
+/// What may be chance, at each scale.
+struct Unevenness<'a> {
+    /// Were all activations independent of each other.
+    singly: f64,
+    parts: Cut<'a>,
+    /// By ranks, where parts are longer than that many events.
+    ranked: Option<Cut<'a>>,
+    /// One number for each recording.
+    recordings: [Vec<f64>; 2],
+    is_count: bool,
+    /// By more than recordings of the same may differ unseen.
+    is_plain: bool,
+}
+
+impl Unevenness<'_> {
+    /// How probable it is by chance: by how whole recordings differ or by how their parts and
+    /// stretches do, whichever is less; and the former by itself. Parts and stretches count only
+    /// for what differs plainly, and where the recordings do not contradict. `chance_max` is where
+    /// nobody asks further.
+    fn chance(&self, chance_max: f64) -> (f64, Option<f64>) {
+        let [before, after] = &self.recordings;
+        let recordings = students_chance(before, after);
+        // What single activations do not tell, longer stretches tell even less.
+        if self.singly >= chance_max {
+            return (self.singly, recordings);
+        }
+        let by_recordings = recordings.map(|p| p.max(self.singly));
+        let is_contradicted = recordings.is_some_and(|p| p >= CONTRADICTED);
+        if !self.is_plain || is_contradicted || !are_apart(before, after) {
+            return (by_recordings.unwrap_or(CONTRADICTED), recordings);
+        }
+        let of_stretches = STRETCHES.map(|stretches| {
+            let [first, second] = (self.parts)(stretches);
+            means_by_chance(&first, &second, self.is_count)
+        });
+        let mut by_stretches = of_stretches.into_iter().fold(self.singly, f64::max);
+        if by_stretches < chance_max {
+            let [first, second] = self.ranked.unwrap_or(self.parts)(PARTS);
+            by_stretches = by_stretches.max(parts_by_chance(&first, &second));
+        }
+        let p = by_recordings.map_or(by_stretches, |p| p.min(by_stretches));
+        (p, recordings)
     }
-    let p = STRETCHES.map(|stretches| {
-        let [first, second] = cut(stretches);
-        means_by_chance(&first, &second, is_count)
-    });
-    p.into_iter().fold(0.0, f64::max)
 }
 
 /// How many times the lesser the greater is.
@@ -247,47 +292,42 @@ fn ranked_parts(sides: &[Side; 2], sorted: &[Vec<Duration>; 2], count: usize) ->
         .map(|side| side.iter().flat_map(of).collect())
 }
 
-/// Late activations of each recording, of all in it.
-fn counted_recordings(side: &Side) -> Vec<Part> {
-    let of = |(diagnosis, lates): &(&Diagnosis, Lates)| Part {
-        sum: lates.0.len() as f64,
-        of: diagnosis.basis.activations as f64,
+/// The logarithms of latencies, stretch by stretch; those without any are left out. Ranks end where
+/// both sides are apart, however far; a factor goes on.
+fn logged_parts(sides: &[Side; 2], count: usize) -> [Vec<Part>; 2] {
+    let of = |(diagnosis, lates): &(&Diagnosis, Lates)| {
+        let mut parts = vec![Part::default(); count];
+        for (end, latency) in &lates.0 {
+            let part = &mut parts[part_of(diagnosis, *end, count)];
+            part.sum += log(*latency);
+            part.of += 1.0;
+        }
+        parts.into_iter().filter(|part| part.of > 0.0)
+    };
+    sides
+        .each_ref()
+        .map(|side| side.iter().flat_map(of).collect())
+}
+
+fn log(latency: Duration) -> f64 {
+    (latency.as_ns().max(1) as f64).ln()
+}
+
+/// How many of all are late in each recording, as a logarithm; where none is, as if half a one
+/// were.
+fn rate_logs(side: &Side) -> Vec<f64> {
+    let of = |(diagnosis, lates): &(&Diagnosis, Lates)| {
+        let late = lates.0.len() as f64 + 0.5;
+        (late / (diagnosis.basis.activations as f64 + 1.0)).ln()
     };
     side.iter().map(of).collect()
 }
 
-/// The latencies of each recording; those without any are left out.
-fn summed_recordings(side: &Side) -> Vec<Part> {
-    let of = |(_, lates): &(&Diagnosis, Lates)| Part {
-        sum: lates
-            .0
-            .iter()
-            .map(|(_, latency)| latency.as_ns() as f64)
-            .sum(),
-        of: lates.0.len() as f64,
+/// The mean logarithm of what is late in each recording; those without any are left out.
+fn latency_logs(side: &Side) -> Vec<f64> {
+    let of = |(_, lates): &(&Diagnosis, Lates)| {
+        let sum: f64 = lates.0.iter().map(|(_, latency)| log(*latency)).sum();
+        (!lates.0.is_empty()).then(|| sum / lates.0.len() as f64)
     };
-    side.iter().map(of).filter(|part| part.of > 0.0).collect()
-}
-
-/// How probable it is that recordings differ so, and whether that sets the sides apart: less
-/// probable than `chance_max` or, where there are too few for that, as improbable as it can be.
-/// One on each side cannot be told apart so.
-fn recordings_apart(
-    sides: &[Side; 2],
-    parts: &dyn Fn(&Side) -> Vec<Part>,
-    chance_max: f64,
-) -> (Option<f64>, bool) {
-    if sides.iter().all(|side| side.len() == 1) {
-        return (None, true);
-    }
-    let [first, second] = sides.each_ref().map(parts);
-    let p = parts_by_chance(&first, &second);
-    let (of_first, of_second) = (first.len() as u64, second.len() as u64);
-    let least = match ways(of_first + of_second, of_first) {
-        // Which side is which makes two of the ways.
-        Some(ways) if of_first == of_second => 2.0 / ways as f64,
-        Some(ways) => 1.0 / ways as f64,
-        None => 0.0,
-    };
-    (Some(p), p <= chance_max.max(least + 1e-9))
+    side.iter().filter_map(of).collect()
 }

@@ -154,6 +154,41 @@ pub(super) fn means_by_chance(first: &[Part], second: &[Part], is_count: bool) -
     student_beyond(distance / error.sqrt(), freedom.min(FREEDOM_MAX) as u32)
 }
 
+/// How probable it is that values of one source have means as far apart as these: Student's test of
+/// two samples. None of one value on each side.
+pub(super) fn students_chance(first: &[f64], second: &[f64]) -> Option<f64> {
+    let (n, m) = (first.len() as f64, second.len() as f64);
+    let freedom = (first.len() + second.len()).checked_sub(2)?;
+    if first.is_empty() || second.is_empty() || freedom == 0 {
+        return None;
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let squares = |values: &[f64]| {
+        let mean = mean(values);
+        values
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+    };
+    let variance = (squares(first) + squares(second)) / freedom as f64;
+    let (distance, error) = (
+        (mean(first) - mean(second)).abs(),
+        variance * (1.0 / n + 1.0 / m),
+    );
+    if error <= 0.0 {
+        return Some(if distance > 0.0 { 0.0 } else { 1.0 });
+    }
+    let freedom = (freedom as f64).min(FREEDOM_MAX) as u32;
+    Some(student_beyond(distance / error.sqrt(), freedom))
+}
+
+/// Whether all of one side are less than all of the other.
+pub(super) fn are_apart(first: &[f64], second: &[f64]) -> bool {
+    let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    most(first) < least(second) || most(second) < least(first)
+}
+
 /// The share of Student's distribution with so many degrees of freedom that lies further out than
 /// `t`, both ways: its closed form for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4).
 fn student_beyond(t: f64, freedom: u32) -> f64 {
@@ -183,7 +218,7 @@ fn sum_of<'a>(parts: impl Iterator<Item = &'a Part>) -> Part {
 }
 
 /// In how many ways `chosen` of `all` can be chosen, unless there are too many to try.
-pub(super) fn ways(all: u64, chosen: u64) -> Option<u64> {
+fn ways(all: u64, chosen: u64) -> Option<u64> {
     let mut ways = 1u64;
     for place in 0..chosen.min(all - chosen) {
         ways = ways * (all - place) / (place + 1);
@@ -306,6 +341,22 @@ mod tests {
         assert!(p(&[2.0, 2.0, 2.0], &[4.0, 4.0, 4.0]) > 0.1);
         near(p(&[0.0; 3], &[0.0; 3]), 1.0);
         near(p(&[5.0], &[90.0]), 1.0);
+    }
+
+    #[test]
+    fn values_are_apart_by_how_much_those_of_a_side_differ() {
+        let p = students_chance;
+        // The distance is 2, its error sqrt(1 · 2/3): 2.449 with 4 degrees of freedom.
+        near(
+            p(&[1.0, 2.0, 3.0], &[3.0, 4.0, 5.0]).expect("enough"),
+            0.0705,
+        );
+        // One beside several: how these differ tells.
+        near(p(&[9.0], &[1.0, 2.0, 3.0]).expect("enough"), 0.0256);
+        assert_eq!(p(&[1.0], &[2.0]), None);
+        assert_eq!(p(&[], &[2.0, 3.0]), None);
+        assert_eq!(p(&[1.0, 1.0], &[1.0]), Some(1.0));
+        assert_eq!(p(&[1.0, 1.0], &[2.0]), Some(0.0));
     }
 
     #[test]

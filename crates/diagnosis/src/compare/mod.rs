@@ -8,15 +8,20 @@
 //! - How much recordings of the same differ, only several on a side can show: then a change sets
 //!   apart all of one side from all of the other. Of one on each side only what is plainly more is
 //!   called so, and only by more than its own long stretches differ.
+//! - A cause sees only what is late of it. The median and the tail of all activations are compared
+//!   as well, whatever made them so long; of what is called chance they have one half.
 //! - Under another load other things are late. Where the loads of both sides are too far apart,
 //!   nothing is said of a cause but that.
 
 mod bounds;
 mod cause;
 mod chance;
+#[cfg(test)]
+mod level_tests;
 mod load;
+mod whole;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use event::Duration;
 
@@ -24,12 +29,17 @@ pub use self::cause::{CauseChange, CauseSide, ComparedCause};
 use self::cause::{Lates, Side, activations, cause};
 pub use self::chance::ranks_by_chance;
 pub use self::load::{Load, LoadsApart};
+pub use self::whole::ComparedShare;
+use self::whole::whole;
 use crate::finding::Diagnosis;
-use crate::signature::names_task;
+use crate::signature::{names_task, stable_task};
+use crate::verdict::OWN_WORK;
 
 /// Diagnoses of before and after, compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
+    /// All activations, late or not: their median and their tail.
+    pub whole: Vec<ComparedShare>,
     /// The causes: those that changed first, then by the worst latency.
     pub causes: Vec<ComparedCause>,
     /// Recordings on both sides.
@@ -47,13 +57,22 @@ pub struct Comparison {
     /// Whether what nobody knows, `unknown` and `holes`, could make worse what is not, or nothing
     /// worse where something is.
     pub may_differ: bool,
-    /// The loads are too far apart to tell what else made causes come or go: how far. Changes that
-    /// this puts in doubt are not stated.
+    /// The loads are too far apart to tell what else made causes come or go, or the whole change:
+    /// how far. Causes that this puts in doubt are not stated.
     pub loads: Option<LoadsApart>,
 }
 
+impl Comparison {
+    /// Whether something got worse.
+    pub fn is_worse(&self) -> bool {
+        let shares = self.whole.iter().map(|share| share.change);
+        let causes = self.causes.iter().map(|cause| cause.change);
+        shares.chain(causes).any(CauseChange::is_worse)
+    }
+}
+
 /// A change is stated when chance makes it less often than once in a hundred comparisons of all
-/// causes together (Bonferroni).
+/// that is compared together (Bonferroni).
 const CHANCE_MAX: f64 = 0.01;
 /// Where more of all CPU time went to other ordinary tasks, the loads are not the same.
 const LOAD_APART_MAX: f64 = 0.1;
@@ -72,11 +91,16 @@ pub fn compare(before: &[Diagnosis], after: &[Diagnosis]) -> Comparison {
         .collect();
     let is_empty = |side: &Side| side.iter().all(|(_, lates)| lates.0.is_empty());
     causes.retain(|_, sides| !sides.iter().all(is_empty));
-    let chance_max = CHANCE_MAX / causes.len().max(1) as f64;
+    let whole = whole(before, after, CHANCE_MAX / 2.0);
+    let of_causes = match whole.shares.is_empty() {
+        true => CHANCE_MAX,
+        false => CHANCE_MAX / 2.0,
+    };
+    let chance_max = of_causes / causes.len().max(1) as f64;
     let sides: Vec<(&str, [Side; 2])> = causes.into_iter().collect();
     let compared = sides
         .iter()
-        .map(|(signature, sides)| cause(signature, sides, chance_max));
+        .map(|(signature, sides)| cause(signature, sides, chance_max, floor));
     let mut causes: Vec<ComparedCause> = compared.collect();
     let worst = |cause: &ComparedCause| cause.before.worst.max(cause.after.worst);
     causes.sort_by_key(|cause| {
@@ -85,8 +109,14 @@ pub fn compare(before: &[Diagnosis], after: &[Diagnosis]) -> Comparison {
     });
     let is_without = |diagnosis: &&Diagnosis| diagnosis.basis.activations == 0;
     let is_worse = causes.iter().any(|one| one.change.is_worse());
-    let may_differ = bounds::may_differ(is_worse, &sides, (before, after), chance_max);
+    let of_causes = || bounds::may_differ(is_worse, &sides, (before, after), (chance_max, floor));
+    let may_differ = match is_worse {
+        _ if whole.is_surely_worse => false,
+        true => of_causes(),
+        false => whole.is_unsure || of_causes(),
+    };
     Comparison {
+        whole: whole.shares,
         causes,
         recordings: (before.len(), after.len()),
         activations: (activations(before.iter()), activations(after.iter())),
@@ -109,20 +139,35 @@ pub fn compare_under(
         .max(spread(loads_before))
         .max(spread(loads_after));
     let (mean_before, mean_after) = (Load::mean(loads_before), Load::mean(loads_after));
-    for cause in &mut comparison.causes {
-        if cause.change == CauseChange::NotResolved {
-            continue;
+    let judged = before.iter().chain(after);
+    let judged = judged.filter(|diagnosis| diagnosis.basis.tasks_named);
+    let judged: BTreeSet<String> = judged
+        .flat_map(|diagnosis| &diagnosis.basis.judged)
+        .map(|(task, _)| stable_task(&task.comm))
+        .collect();
+    // Who is the cause is what changed, and no other load; nor is the work of who was late.
+    let doubt = |is_own: bool, signature: &str| {
+        let is_meant = |name: &str| names_task(signature, name) || is_own && judged.contains(name);
+        let apart = mean_before.apart(&mean_after, is_meant);
+        apart.filter(|apart| apart.share > limit)
+    };
+    let mut told = |apart: &Option<LoadsApart>| {
+        let (known, found) = (&mut comparison.loads, apart.as_ref());
+        if found.map(|apart| apart.share) > known.as_ref().map(|known| known.share) {
+            known.clone_from(apart);
         }
-        // Who is the cause is what changed, and no other load.
-        let is_cause = |name: &str| names_task(&cause.signature, name);
-        let apart = mean_before.apart(&mean_after, is_cause);
-        if let Some(apart) = apart.filter(|apart| apart.share > limit) {
+    };
+    let is_open = |change: CauseChange| change == CauseChange::NotResolved;
+    for cause in comparison.causes.iter_mut() {
+        let apart = doubt(cause.signature == OWN_WORK, &cause.signature);
+        if !is_open(cause.change) && apart.is_some() {
             cause.change = CauseChange::NotResolved;
-            let known = comparison.loads.as_ref();
-            if known.is_none_or(|known| known.share < apart.share) {
-                comparison.loads = Some(apart);
-            }
+            told(&apart);
         }
+    }
+    // That all of it takes longer is so whatever made it.
+    if !comparison.whole.iter().all(|share| is_open(share.change)) {
+        told(&doubt(true, ""));
     }
     comparison
 }

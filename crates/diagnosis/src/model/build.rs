@@ -89,6 +89,7 @@ impl Builder {
             basis: Basis {
                 until: query.until,
                 threshold: query.threshold,
+                tasks_named: query.tasks.is_explicit(),
                 ..Basis::default()
             },
         }
@@ -367,6 +368,7 @@ impl Builder {
         let narrow = self.basis.holes - self.basis.wide_holes;
         self.basis.cut_by_holes_max = narrow * 2 * threads;
         self.basis.hits = self.evidence.hits.len() as u64;
+        self.basis.lengths = std::mem::take(&mut self.candidates.lengths);
         let late = self.candidates.late;
         let candidates = self.candidates.into_worst_first();
         self.basis.left_out = late.saturating_sub(candidates.len() as u64);

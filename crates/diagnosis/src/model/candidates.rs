@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use event::evidence::TaskRef;
-use event::{Cpu, Instant, TimeRange};
+use event::{Cpu, Duration, Instant, TimeRange};
 
 use super::chain::NodeId;
 use super::tasks::{Tasks, VersionId};
+use crate::lengths::Lengths;
 use crate::query::{Query, Until};
 
 /// An activation that may be late.
@@ -89,6 +90,8 @@ pub(super) struct Candidates {
     pub late: u64,
     /// Those that are late only if the task that had the waker's CPU woke them.
     pub unknown_wakers: u64,
+    /// How long those of `seen` were.
+    pub lengths: Lengths,
     /// The same as `seen`, by the number of the task's version.
     judged: Vec<u64>,
 }
@@ -103,6 +106,7 @@ impl Candidates {
             of_kernel: is_open.then(Ranking::default),
             query,
             seen: 0,
+            lengths: Lengths::default(),
             late: 0,
             unknown_wakers: 0,
             judged: Vec::new(),
@@ -123,6 +127,9 @@ impl Candidates {
             return;
         }
         self.seen += 1;
+        let (end, latency) = (candidate.end_ns, candidate.latency_ns);
+        self.lengths
+            .add(Instant::from_ns(end), Duration::from_ns(latency));
         let place = candidate.version.0 as usize;
         if self.judged.len() <= place {
             self.judged.resize(place + 1, 0);
