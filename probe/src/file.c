@@ -207,11 +207,11 @@ static void count_cpu(uint32_t cpu, void *count)
 }
 
 /* Rings that take more than half of what memory is left would have the kernel end somebody. */
-static int is_beyond_memory(const struct rtscope_header *plan)
+static int is_beyond_memory(const struct rtscope_header *plan, uint64_t left)
 {
     uint32_t online = 0;
     rtscope_cpus_online(count_cpu, &online);
-    if (online * plan->ring_bytes <= rtscope_memory_left() / 2)
+    if (online * plan->ring_bytes <= left / 2)
         return 0;
     errno = EOVERFLOW;
     return 1;
@@ -249,7 +249,7 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
 {
     const uint64_t front = end_of_controls(plan);
     const int take_memory = settings->is_wanted || rtscope_settings_are_large(settings);
-    if (take_memory && is_beyond_memory(plan))
+    if (take_memory && is_beyond_memory(plan, settings->memory_left))
         return -1;
     if (is_beyond_limit(plan->file_bytes) || ftruncate(fd, (off_t)plan->file_bytes) != 0)
         return -1;
@@ -359,6 +359,10 @@ int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *sett
     }
     const uint32_t cpus = rtscope_cpus_possible();
     int result;
+    /* Rings that nobody wants yet take none. */
+    settings->memory_left = settings->is_wanted || settings->ring_bytes_asked
+                                ? rtscope_memory_left()
+                                : UINT64_MAX;
     /* Before our own, which may need their room. */
     rtscope_sweep(place.folder);
     do {

@@ -69,6 +69,8 @@ struct rtscope_settings {
     uint32_t block_ns;
     int rseq;
     int disabled;
+    /* What rings may take of memory, when the file is made. */
+    uint64_t memory_left;
     /* Addresses of a file before, which go when there is another. */
     uint64_t leaving_bytes;
     int huge_pages;

@@ -49,9 +49,9 @@ uint32_t rtscope_best_clock(void)
 }
 
 /* What rings may take in `folder` that nobody asked to be so large, each of `cpus`. */
-static uint64_t room(int folder, uint32_t cpus)
+static uint64_t room(const struct rtscope_settings *settings, int folder, uint32_t cpus)
 {
-    const uint64_t shared = rtscope_shared_left(folder), memory = rtscope_memory_left();
+    const uint64_t shared = rtscope_shared_left(folder), memory = settings->memory_left;
     return (shared < memory ? shared : memory) / ROOM_PARTS / cpus;
 }
 
@@ -75,7 +75,7 @@ static uint64_t bytes_of_choice(const struct rtscope_settings *settings, int fol
 {
     if (!settings->is_wanted)
         return RING_BYTES_DEFAULT;
-    const uint64_t most = room(folder, rtscope_cpus_possible());
+    const uint64_t most = room(settings, folder, rtscope_cpus_possible());
     uint64_t bytes = RING_BYTES_DEFAULT;
     if (settings->rings.at_most)
         bytes = rtscope_power_of_two(settings->rings.at_most);
