@@ -4,6 +4,8 @@ use std::process::{Command, Output};
 
 /// Command lines of its own manual, of other programs and of documents.
 const LINES: &str = include_str!("cyclictest/lines.txt");
+/// Further ones, as they were found in public: `-n` of 1.x is taken by ours and means nothing.
+const FOUND: &str = include_str!("cyclictest/found.txt");
 /// These are waited for where not all are run: one of each kind.
 const CORE: usize = 8;
 
@@ -72,6 +74,19 @@ fn run(program: &mut Command, line: &str) -> Ran {
     ran(&program.output().expect("it starts"))
 }
 
+/// The same words without the option `-n`, alone or among others, which 2.4 refuses.
+fn without_n(line: &str) -> String {
+    let word = |word: &str| match word.strip_prefix('-') {
+        Some("n") => String::new(),
+        Some(letters) if ["nq", "vmn"].contains(&letters) => {
+            format!("-{}", letters.replace('n', ""))
+        }
+        _ => word.to_owned(),
+    };
+    let words: Vec<String> = line.split_whitespace().map(word).collect();
+    words.join(" ")
+}
+
 fn ours() -> Command {
     let mut ours = Command::new(env!("CARGO_BIN_EXE_rtscope"));
     ours.args(["measure", "cyclic", "--cyclictest"]);
@@ -118,12 +133,43 @@ fn the_same_command_line_has_the_same_threads_output_and_complaints() {
         unquiet(&mut ours())
     );
     let mut unlike = Vec::new();
-    for line in testkit::core_of(&order, CORE) {
-        let theirs = run(&mut Command::new("cyclictest"), line);
+    let found = FOUND
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let found: Vec<&str> = found.collect();
+    let of_found = testkit::core_of(&found, CORE);
+    for line in testkit::core_of(&order, CORE).iter().chain(of_found) {
+        let theirs = run(&mut Command::new("cyclictest"), &without_n(line));
         let ours = run(&mut ours(), line);
         if ours != theirs {
             unlike.push(format!("{line}:\n  theirs {theirs:?}\n  ours   {ours:?}"));
         }
     }
     assert!(unlike.is_empty(), "{}", unlike.join("\n"));
+}
+
+#[test]
+fn every_measuring_thread_is_called_as_cyclictests_are() {
+    let _alone = testkit::privileged();
+    let mut child = ours()
+        .args(["-q", "-D", "20", "-i", "10000"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let tasks = format!("/proc/{}/task", child.id());
+    let names = || {
+        let folders = std::fs::read_dir(&tasks).expect("tasks").flatten();
+        let comm = |path: std::path::PathBuf| std::fs::read_to_string(path.join("comm")).ok();
+        let names = folders.filter_map(|folder| comm(folder.path()));
+        names.filter(|name| name == "cyclictest\n").count()
+    };
+    let mut patience = 1_000;
+    while names() < 1 && patience > 0 {
+        patience -= 1;
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let found = names();
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+    assert_eq!(found, 1);
 }

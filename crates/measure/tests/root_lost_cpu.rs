@@ -76,6 +76,7 @@ fn cyclic_run(clock: Clock, intervals_ms: &[i64]) -> cyclic::Run {
         sleep: measure::cyclic::Sleep::Until,
         kept: 0,
         kept_over: None,
+        called: None,
         mark: None,
         phases: None,
     });

@@ -119,6 +119,7 @@ fn plan(typed: &Cyclictest, threads: Vec<ThreadPlan>, output: &CyclictestOutput)
         sleep: sleep(typed),
         kept: if keeps { KEPT } else { 0 },
         kept_over: None,
+        called: Some("cyclictest"),
         mark: mark.transpose()?,
         phases: None,
     })

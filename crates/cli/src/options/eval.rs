@@ -208,6 +208,7 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
             sleep: Sleep::Until,
             kept: 0,
             kept_over: None,
+            called: None,
             mark: None,
             phases: None,
         },

@@ -143,6 +143,7 @@ impl CyclicOptions {
                 sleep: Sleep::Until,
                 kept: 0,
                 kept_over: None,
+                called: None,
                 mark: None,
                 phases: None,
             },

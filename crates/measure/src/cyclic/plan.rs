@@ -33,6 +33,8 @@ pub struct Plan {
     pub kept: usize,
     /// Only of those that are longer than this.
     pub kept_over: Option<Duration>,
+    /// What all threads are called; else each has a name of ours with its number.
+    pub called: Option<&'static str>,
     /// What the sample that ends the measurement is marked with in the kernel's own trace.
     pub mark: Option<Arc<TraceMark>>,
     /// Who knows what the kernel did, when samples are to be split into phases.

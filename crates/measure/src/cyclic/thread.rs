@@ -53,7 +53,8 @@ pub(super) fn start(
         }
         own_figures.rests.store(true, Ordering::SeqCst);
     };
-    let name = format!("rtscope-cyc{number}");
+    let ours = || format!("rtscope-cyc{number}");
+    let name = plan.called.map_or_else(ours, str::to_owned);
     let (tid, thread) = worker::start(name, one.cpu, one.policy, body)?;
     if let Some(source) = &plan.phases
         && let Err(error) = source.follow(number, tid)

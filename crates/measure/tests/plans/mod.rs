@@ -17,6 +17,7 @@ pub fn plan(threads: Vec<ThreadPlan>, samples: u64) -> Plan {
         sleep: Sleep::Until,
         kept: 0,
         kept_over: None,
+        called: None,
         mark: None,
         phases: None,
     }
