@@ -22,6 +22,7 @@ use measure::load::Proof;
 use measure::tail::{self, Tail};
 use serde_json::{Value, json};
 
+use crate::count::counted_with;
 use crate::cyclic::{Late, latency_json, samples_over};
 use units::us;
 
@@ -325,8 +326,8 @@ fn exceedances_sentence(evaluation: &Value) -> Option<String> {
     let found = evaluation["exceedances"].as_object()?;
     let number = |key: &str| found.get(key).and_then(Value::as_u64).unwrap_or(0);
     let mut text = format!(
-        "{} samples were over {} us: {} explained, {} not explained",
-        number("samples"),
+        "{} over {} us: {} explained, {} not explained",
+        counted_with(number("samples"), "sample was", "samples were"),
         us(&evaluation["exceedances"]["over_ns"]),
         number("explained"),
         number("unexplained")

@@ -197,6 +197,15 @@ pub(super) fn series(thread: &Value, elapsed_ns: f64, budget_ns: Option<f64>) ->
     frame("longest latency over time", &inside)
 }
 
+/// A rate at its axis: of few the half in the middle is no whole number.
+fn per_second(rate: f64) -> String {
+    match rate {
+        0.0 => "0".to_owned(),
+        ..10.0 => format!("{rate:.1}"),
+        _ => format!("{rate:.0}"),
+    }
+}
+
 /// How often a load completed its work in each second, over time: from one look to the next.
 pub(super) fn rate(load: &Value) -> String {
     let pair = |point: &Value| Some((point[0].as_f64()?, point[1].as_f64()?));
@@ -215,11 +224,11 @@ pub(super) fn rate(load: &Value) -> String {
     let mut inside = String::new();
     for share in [0.0, 0.5, 1.0] {
         inside += &format!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{:.0}</text>\
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
              <text x=\"{:.1}\" y=\"{}\" text-anchor=\"{}\">{}</text>",
             LEFT - 6.0,
             y(share) + 4.0,
-            share * high,
+            per_second(share * high),
             x(share),
             HEIGHT - 10.0,
             anchor(share),
@@ -240,6 +249,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_middle_of_an_axis_of_few_is_no_rounded_number() {
+        let check = |rate: f64, expect: &str| assert_eq!(per_second(rate), expect);
+        check(0.0, "0");
+        check(0.5, "0.5");
+        check(2.5, "2.5");
+        check(512.4, "512");
+    }
 
     #[test]
     fn all_histograms_of_a_page_have_one_axis() {
