@@ -123,10 +123,13 @@ impl Guest<'_> {
     fn command(&self) -> Command {
         let mut words = vec!["console=ttyS0", "quiet", "panic=-1", "tsc=reliable"];
         words.extend(self.profile.kernel);
+        // Who is killed leaves no emulator behind.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
         // A guest is a heavy neighbour: everything else on the machine goes first.
-        let mut command = Command::new("nice");
+        command.args(["nice", "-n", "5"]);
         // A guest that restarts has ended, unless its profile says otherwise.
-        command.args(["-n", "5", "qemu-system-x86_64", "-no-reboot"]);
+        command.args(["qemu-system-x86_64", "-no-reboot"]);
         command.args(self.profile.qemu);
         command.args(["-cpu", "max", "-m", MEMORY]);
         command.args(["-nographic", "-nic", "none"]);
