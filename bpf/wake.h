@@ -133,63 +133,46 @@ static __always_inline bool stack_pays(struct cpu_state *cpu, rts_u64 now_ns)
 	return true;
 }
 
-// Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
-// so that the first origin stays while the wakee waits.
-static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
-{
-	struct task_state *state = task_state(wakee);
-	bool target, runs, slept;
-	rts_u64 now_ns, slept_ns;
+// How a task was found as it was woken.
+struct wakeup {
+	// Whether it is watched itself, and not only on the way to one that is.
+	bool target;
+	// Whether it has this CPU, and was about to sleep.
+	bool runs;
+	// Whether it slept, and since when.
+	bool slept;
+	rts_u64 slept_ns;
+};
 
-	if (!state && !(state = task_known_late(wakee)))
-		return false;
-	state->sleeps = 1;
-	// What it blocked on inside its activation is over: the activation goes on.
-	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
-		return false;
-	target = filter_target(state, wakee);
-	if (target || state->was_target)
-		state->left = 0;
-	if (target && is_frozen_asleep(state, wakee))
-		frozen_ends(state, wakee);
-	if (state->phase == PHASE_STOPPED) {
-		stop_end(state, cpu, wakee);
-		return true;
-	}
-	if (target && state->arms && back_to_stopped_sleep(state))
-		return false;
-	runs = bpf_get_current_task_btf()->pid == wakee->pid;
-	slept = state->phase == PHASE_NONE || has_left(state);
-	slept_ns = state->slept_ns;
-	if (!target && state->phase != PHASE_NONE)
-		drop_unmeant(state, bpf_ktime_get_ns());
-	if (target && state->phase != PHASE_NONE && !open_ends(ctx, state, wakee, runs))
-		return false;
-	if (state->phase != PHASE_NONE)
-		*(volatile rts_u8 *)&state->phase = PHASE_NONE;
+// An activation begins.
+static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct task_state *state,
+		struct task_struct *wakee, const struct wakeup *wakeup)
+{
+	rts_u64 now_ns;
+
 	// A task that is no target and hands nothing on needs no chain.
-	if (!target && !filter_hands_on(state, wakee))
+	if (!wakeup->target && !filter_hands_on(state, wakee))
 		return false;
 	activation_begin(state);
-	if (!chain_for(state, cpu, wakee, target, &now_ns)) {
+	if (!chain_for(state, cpu, wakee, wakeup->target, &now_ns)) {
 		state->cycle_ns = 0;
 		return false;
 	}
 	// A sleep that it is on its way to has the timer that was armed for it, or none.
-	if (!slept && !state->arms)
+	if (!wakeup->slept && !state->arms)
 		state->armed_ns = 0;
 	// One that is still on a run queue was about to sleep, and goes on.
-	if (target && config.end_kind == RTS_END_BLOCKED && (slept || !wakee->on_rq))
-		cycle_wake(state, cpu, wakee, slept ? slept_ns : now_ns);
+	if (wakeup->target && config.end_kind == RTS_END_BLOCKED && (wakeup->slept || !wakee->on_rq))
+		cycle_wake(state, cpu, wakee, wakeup->slept ? wakeup->slept_ns : now_ns);
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->woken_ns = now_ns;
 	*(volatile rts_u8 *)&state->phase = PHASE_WOKEN;
 	state->was_target = WAS_NO_TARGET;
-	if (target)
+	if (wakeup->target)
 		state->was_target = wakee->prio < wakee->normal_prio ? WAS_LENT_TARGET : WAS_TARGET;
 	state->resumed = 0;
 	state->unsure = 0;
-	if (!target)
+	if (!wakeup->target)
 		return true;
 	state->throttled_ns = 0;
 	waker_note(state, cpu);
@@ -204,12 +187,61 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 			state->has_waker_stack = 1;
 		}
 	}
-	if (runs)
+	if (wakeup->runs)
 		came_on_already(ctx, state, wakee, now_ns);
 	return true;
 }
 
-static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
+// Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
+// so that the first origin stays while the wakee waits.
+static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
+{
+	struct task_state *state = task_state(wakee);
+	struct wakeup wakeup = {};
+
+	if (!state && !(state = task_known_late(wakee)))
+		return false;
+	state->sleeps = 1;
+	// What it blocked on inside its activation is over: the activation goes on.
+	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
+		return false;
+	wakeup.target = filter_target(state, wakee);
+	if (wakeup.target || state->was_target)
+		state->left = 0;
+	if (wakeup.target && is_frozen_asleep(state, wakee))
+		frozen_ends(state, wakee);
+	if (state->phase == PHASE_STOPPED) {
+		stop_end(state, cpu, wakee);
+		return true;
+	}
+	if (wakeup.target && state->arms && back_to_stopped_sleep(state))
+		return false;
+	wakeup.runs = bpf_get_current_task_btf()->pid == wakee->pid;
+	wakeup.slept = state->phase == PHASE_NONE || has_left(state);
+	wakeup.slept_ns = state->slept_ns;
+	if (!wakeup.target && state->phase != PHASE_NONE)
+		drop_unmeant(state, bpf_ktime_get_ns());
+	if (wakeup.target && state->phase != PHASE_NONE && !open_ends(ctx, state, wakee, wakeup.runs))
+		return false;
+	if (state->phase != PHASE_NONE)
+		*(volatile rts_u8 *)&state->phase = PHASE_NONE;
+	return activate(ctx, cpu, state, wakee, &wakeup);
+}
+
+// A new task is woken for the first time: nothing of it can be open.
+static __always_inline bool wake_new(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
+{
+	struct task_state *state = task_state(wakee);
+	struct wakeup wakeup = { .slept = true };
+
+	if (!state && !(state = task_known_late(wakee)))
+		return false;
+	state->sleeps = 1;
+	wakeup.target = filter_target(state, wakee);
+	return activate(ctx, cpu, state, wakee, &wakeup);
+}
+
+static __always_inline bool on_waking(void *ctx, struct task_struct *wakee, bool is_new)
 {
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
 	bool changed;
@@ -218,7 +250,7 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 		return false;
 	if (is_handlers_wakeup(&cpu->hardirq, wakee))
 		cpu->hardirq.active = 2;
-	changed = wake(ctx, cpu, wakee);
+	changed = is_new ? wake_new(ctx, cpu, wakee) : wake(ctx, cpu, wakee);
 	if (cpu->hardirq.active == 2)
 		cpu->hardirq.active = 0;
 	return changed;

@@ -102,7 +102,7 @@ int BPF_PROG(hrtimer_expire_exit, struct hrtimer *timer)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *wakee)
 {
-	PROGRAM(WAKING, on_waking(ctx, wakee));
+	PROGRAM(WAKING, on_waking(ctx, wakee, false));
 }
 
 // A task's first wake-up, and its second chance to get storage.
@@ -115,7 +115,7 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *wakee)
 		__builtin_memcpy(comm, wakee->comm, RTS_COMM_LENGTH);
 		task_resolve(wakee, comm, task_state(bpf_get_current_task_btf()));
 	}
-	PROGRAM(WAKING, on_waking(ctx, wakee));
+	PROGRAM(WAKING, on_waking(ctx, wakee, true));
 }
 
 SEC("tp_btf/sched_switch")
