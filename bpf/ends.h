@@ -6,7 +6,7 @@
 #ifndef RTSCOPE_ENDS_H
 #define RTSCOPE_ENDS_H
 
-#include "blocked.h"
+#include "quota.h"
 
 static __always_inline rts_u8 moment_flags(struct task_struct *task)
 {
@@ -73,7 +73,7 @@ static __always_inline void evidence_of_hit(struct task_state *state, struct tas
 {
 	evidence_waker(state);
 	evidence_moment(task, RTS_ROLE_TARGET, now_ns, task->prio - PRIO_LTTNG_OFFSET,
-			task->policy, 0);
+			task->policy, quota_limits(task) ? RTS_MOMENT_LIMITED : 0);
 }
 
 // `task` leaves this CPU: as what it came on it.
@@ -95,14 +95,13 @@ static __always_inline void evidence_leaving(const struct cpu_state *cpu, struct
 	evidence_moment(task, role, now_ns, came_prio, came_policy, flags);
 }
 
-// Whether `task`, which leaves this CPU for another one, does so in the call by which it lowered
-// itself: until then it went first.
+// Whether `task`, which leaves this CPU for another one, does so in the call by which it set its
+// priority: until then it went first, though it may have come as low as it leaves.
 static __always_inline bool lowers_itself(const struct cpu_state *cpu, struct task_struct *task)
 {
 	struct pt_regs *regs;
 
-	if (cpu->came_tid != task->pid || task->prio - PRIO_LTTNG_OFFSET <= cpu->came_prio ||
-	    (task->flags & PF_KTHREAD))
+	if (cpu->came_tid != task->pid || (task->flags & PF_KTHREAD))
 		return false;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	return regs && regs_in_set_priority(regs);

@@ -19,7 +19,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 9
+#define RTS_ABI_VERSION 10
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -145,6 +145,7 @@ enum rts_moment_flag {
 	RTS_MOMENT_KERNEL_THREAD = 1,
 	RTS_MOMENT_SERVED = 2, // a deadline server ran it in place of its own class
 	RTS_MOMENT_QUOTA = 4,  // its control group has used up its quota
+	RTS_MOMENT_LIMITED = 8, // its control group, or one above it, has a quota
 };
 
 enum rts_preemption_flag {
@@ -272,6 +273,7 @@ struct rts_blocked_record {
 // A target that may not run: its group has used up its quota.
 struct rts_throttled {
 	rts_u64 begin_ns;
+	rts_u64 kept_ns; // how long it was kept, by the kernel's own count; 0: not known
 	struct rts_task task;
 };
 

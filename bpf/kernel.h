@@ -43,7 +43,10 @@ struct rt_mutex_waiter;
 struct rq;
 
 struct cfs_rq {
+	int runtime_enabled; // its group has a quota
 	int throttle_count;
+	rts_u64 throttled_clock_self; // of the run queue: since when tasks are kept; 0: none is
+	rts_u64 throttled_clock_self_time; // for how long they were, since 6.6
 	struct rq *rq; // with groups of fair tasks
 } RELOCATED;
 
@@ -105,6 +108,8 @@ struct css_set {
 struct sched_entity {
 	rts_u64 vruntime;
 	struct cfs_rq *cfs_rq;
+	struct sched_entity *parent; // its group's share of the CPU
+	struct cfs_rq *my_q;         // of a share: what shares it
 } RELOCATED;
 
 // With CONFIG_SCHED_INFO, on the scheduler's clock.
@@ -200,6 +205,7 @@ struct hrtimer {
 
 struct rq {
 	struct task_struct *curr;
+	rts_u64 clock; // the scheduler's
 } RELOCATED;
 
 #if defined(__TARGET_ARCH_x86)

@@ -138,7 +138,10 @@ struct task_state {
 	rts_u64 word_ns; // since when
 	rts_u32 word_value; // the value that it is to lose
 	rts_u32 word_owned; // an owner seems to be written beside it
-	rts_u64 throttled_ns; // its group ran out of quota then, and it left the CPU for that; 0: no
+	rts_u64 throttled_ns; // since when its quota keeps it from a CPU, as far as is seen; 0: no
+	rts_u64 quota_rq; // the run queue on which that would be; 0: its group has no say
+	rts_u64 quota_wait_ns; // since when it waits
+	rts_u64 quota_ns; // for how long tasks were kept there until then
 	rts_u64 cycle_ns; // its timer's last release, where all that was since then is known; else 0
 	rts_u64 released_ns; // the last release
 	rts_u64 released_at; // where it slept until then

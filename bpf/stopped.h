@@ -273,12 +273,11 @@ static __always_inline bool sleeps_on(struct task_state *state, struct task_stru
 // Since 6.18 a task whose group is out of quota leaves the CPU on its way to user space, and comes
 // back without a wake-up: so does its chain begin, where the one of its wake-up is over.
 static __always_inline bool throttle_begin(struct task_state *state, struct task_struct *task,
-		rts_u64 now_ns)
+		bool target, rts_u64 now_ns)
 {
-	if (!bpf_core_field_exists(task->throttled) || !task->throttled)
-		return false;
-	state->throttled_ns = now_ns;
-	if (config.end_kind != RTS_END_SWITCH_IN)
+	// A target may wait for what others have, too.
+	quota_wait_begins(state, task, now_ns);
+	if (!target || config.end_kind != RTS_END_SWITCH_IN || !EACH_IS_KEPT(task) || !task->throttled)
 		return false;
 	activation_begin(state);
 	chain_begin(&state->chain, now_ns, 0);
@@ -287,15 +286,6 @@ static __always_inline bool throttle_begin(struct task_state *state, struct task
 	state->was_target = 1;
 	state->phase = PHASE_WOKEN;
 	return true;
-}
-
-// It has the CPU again.
-static __always_inline void throttle_end(struct task_state *state, struct task_struct *task,
-		rts_u64 now_ns)
-{
-	if (state->throttled_ns && config.evidence_floor_ns)
-		evidence_throttled(task, state->throttled_ns, now_ns);
-	state->throttled_ns = 0;
 }
 
 static __always_inline void on_signal_generate(int signal, struct task_struct *task)

@@ -37,7 +37,6 @@ static __always_inline void wait_begins(struct task_state *state, struct task_st
 	chain_append_task(&state->chain, RTS_STEP_PREEMPTED, now_ns, task);
 	state->waker.tid = -1;
 	state->woken_ns = now_ns;
-	state->throttled_ns = 0;
 	state->was_target = WAS_TARGET;
 	state->phase = PHASE_WOKEN;
 }
@@ -48,7 +47,7 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 {
 	bool target = filter_target(state, prev);
 
-	if (target && throttle_begin(state, prev, now_ns))
+	if (throttle_begin(state, prev, target, now_ns))
 		return;
 	if (target && has_yielded(prev)) {
 		if (state->phase != PHASE_NONE) {
@@ -67,9 +66,6 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 	if (state->phase != PHASE_NONE)
 		state->phase = PHASE_ACTIVE;
 	state->chain.preemptions++;
-	if (config.end_kind == RTS_END_BLOCKED && config.evidence_floor_ns && target &&
-	    quota_used_up(prev))
-		evidence_throttled(prev, now_ns, now_ns);
 }
 
 // A target has left the CPU, and its activation is over, unless another CPU has woken it meanwhile.
@@ -161,7 +157,7 @@ static __always_inline bool is_kept_away(struct task_struct *prev, unsigned int 
 {
 	if (left_in)
 		return stop_of(prev, left_in) != STOP_NO;
-	return has_yielded(prev) || (bpf_core_field_exists(prev->throttled) && prev->throttled);
+	return has_yielded(prev) || (EACH_IS_KEPT(prev) && prev->throttled);
 }
 
 // Whether a target was due while it was still at work, and had the CPU, or waited for it, with that
@@ -180,7 +176,6 @@ static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct t
 	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, next);
 	if (!filter_target(state, next) && !state->was_target)
 		return;
-	throttle_end(state, next, now_ns);
 	state->busy = was_busy(state, now_ns);
 	if (config.end_kind == RTS_END_SWITCH_IN)
 		hit_switch_in(ctx, state, cpu, next, prev, now_ns);
@@ -196,6 +191,8 @@ static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct tas
 		state->stopped = 0;
 		state->stopped_until_ns = now_ns ? now_ns : bpf_ktime_get_ns();
 	}
+	if (state->quota_rq)
+		quota_wait_ends(cpu, state, next, now_ns ? now_ns : bpf_ktime_get_ns());
 	if (state->phase == PHASE_INSIDE) {
 		state->phase = PHASE_ACTIVE;
 		state->resumed = 1;
@@ -215,7 +212,6 @@ static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct tas
 		state->phase = PHASE_ACTIVE;
 		return true;
 	}
-	quota_of_wait(cpu, state, next, now_ns);
 	switch_in(ctx, cpu, state, next, prev, now_ns);
 	return true;
 }

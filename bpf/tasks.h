@@ -174,8 +174,7 @@ static __always_inline void report_open(struct task_struct *task, rts_u64 limit_
 		running_before(hit, task, now_ns);
 	if (config.evidence_floor_ns) {
 		evidence_of_hit(state, task, now_ns);
-		if (state->throttled_ns)
-			evidence_throttled(task, state->throttled_ns, now_ns);
+		quota_waits(state, task, now_ns);
 	}
 	if (config.acts)
 		hit_acts(hit);

@@ -42,6 +42,7 @@ static __always_inline bool unseen_begins(struct task_state *state, rts_u8 phase
 	state->culprit.tid = -1;
 	state->has_waker_stack = 0;
 	state->throttled_ns = 0;
+	state->quota_rq = 0;
 	state->woken_ns = now_ns;
 	state->resumed = 0;
 	state->unsure = 0;

@@ -174,10 +174,8 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	state->unsure = 0;
 	if (!wakeup->target)
 		return true;
-	state->throttled_ns = 0;
+	quota_wait_begins(state, wakee, now_ns);
 	waker_note(state, cpu);
-	if (config.evidence_floor_ns && quota_used_up(wakee))
-		evidence_throttled(wakee, now_ns, now_ns);
 	state->has_waker_stack = 0;
 	if (config.waker_stacks && stack_pays(cpu, now_ns)) {
 		struct rts_stack *stack = bpf_task_storage_get(&waker_stacks, wakee, 0, 0);

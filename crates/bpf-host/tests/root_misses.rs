@@ -11,8 +11,8 @@ use std::time::Duration as Time;
 
 use bpf_host::{HitRing, Targets, Watch, WatchConfig};
 use event::evidence::{
-    Blocked, BlockedOn, EndKind, Hit, Records, ReleaseKind, Role, Steal, StepKind, StopKind,
-    Stopped,
+    Blocked, BlockedOn, EndKind, Hit, Moment, Records, ReleaseKind, Role, Steal, StepKind,
+    StopKind, Stopped,
 };
 use event::{Cpu, Duration, TaskPattern};
 use scene::process::{Freezer, Process, Sleep, Traced};
@@ -592,4 +592,21 @@ fn what_dies_before_it_is_back_in_its_program_is_counted_as_dropped() {
         hits.iter()
             .all(|hit| hit.steps.last().map(|step| step.kind) == Some(StepKind::UserReturn))
     );
+}
+
+#[test]
+fn who_raised_itself_for_a_while_is_seen_to_leave_the_cpu_as_it_lowers_itself() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let _victim = Victim::start("scene-victim", 50, || ());
+    let (watch, mut ring) = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
+    let mut raised = 0;
+    // As a mutex with a ceiling does.
+    let hits = hits(&mut ring, || raised = scene::hog_with_ceiling(10, 60, STOP));
+    assert!(!hits.is_empty());
+    let moments = records(&watch).moments;
+    let is_it = |one: &&Moment| one.role == Role::Lowered && one.task.tid.0 == raised;
+    assert!(moments.iter().any(|one| is_it(&one)), "{moments:#?}");
 }

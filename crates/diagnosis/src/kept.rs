@@ -20,7 +20,7 @@ pub(crate) enum Shown {
     LeftThere(i64),
     /// A deadline server ran it.
     Served,
-    /// It had come with a higher priority, and left in the call by which it lowered itself.
+    /// It left in the call by which it lowered itself.
     Lowered,
 }
 
@@ -65,9 +65,10 @@ fn is_served(model: &Model, phase: &Phase, tid: Tid) -> bool {
 }
 
 /// Whether `task`, as which its run in `phase` ended, left the CPU in the call by which it lowered
-/// itself. It was in its own code before that call, and the scheduler had left it the CPU.
+/// itself. It was in its own code before that call, and the scheduler had left it the CPU: if it
+/// came as low as it left, it had raised itself in between.
 fn has_lowered_itself(model: &Model, phase: &Phase, task: VersionId) -> bool {
-    let Some(version) = model.tasks.version(task).filter(|one| one.came.is_some()) else {
+    let Some(version) = model.tasks.version(task) else {
         return false;
     };
     let (begin_ns, end_ns) = (phase.begin_ns - SKEW_MAX_NS, phase.end_ns + SKEW_MAX_NS);

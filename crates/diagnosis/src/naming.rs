@@ -1,6 +1,6 @@
 //! One name for each nanosecond of a phase: the rules of `docs/ledger.md`.
 
-use event::{Cpu, Duration, Instant, Prio, TimeRange};
+use event::{Cpu, Duration, Instant, TimeRange};
 
 use event::evidence::{Mode, Role};
 
@@ -8,7 +8,7 @@ use crate::host;
 use crate::model::{Model, Slice, Span, Version, VersionId, What};
 use crate::own_cost;
 use crate::phases::{Doing, Phase, Since};
-use crate::quota;
+use crate::quota::{self, UsedUp};
 use crate::stacks::{is_at_border, is_behind_interrupt, section_function};
 use crate::term::Reason;
 
@@ -49,8 +49,8 @@ pub(crate) enum Key {
     ClockSet(i64),
     /// The watch's own work at a hit.
     OwnCost,
-    /// The quota of the waiting task's control group.
-    Quota,
+    /// The quota of the control group of this task, which waits.
+    Quota(i32),
     /// The owner of a lock had the CPU, or slept.
     LockWait(u32),
     /// The owner of a lock, and who ran in its place.
@@ -189,14 +189,15 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     if let Doing::Running { .. } = phase.doing {
         spun(model, cpu, pieces, first);
     }
-    if let Some((since_ns, prio)) = namer.quota_used_up() {
-        quota::charge(model, pieces, first, since_ns, prio);
-    } else if namer.is_out_of_quota() {
-        quota::doubt(model, pieces, first);
+    if let Some(used_up) = namer.quota_used_up() {
+        quota::charge(model, pieces, first, &used_up);
+    } else if let Some(tid) = namer.out_of_quota() {
+        quota::doubt(model, &mut pieces[first..], tid);
     } else if let Doing::Waiting { prio, .. } = phase.doing
-        && model.evidence.hits.is_empty()
+        && (model.evidence.hits.is_empty() || namer.is_limited())
     {
-        // A watch tells of quotas; a recording does not.
+        // A recording does not tell of quotas. Of a watch, a group that has one also waits for what
+        // it took too much of before.
         quota::outrun(model, &mut pieces[first..], prio);
     }
 }
@@ -331,8 +332,8 @@ impl Namer<'_> {
         }
     }
 
-    /// Since when the waiting task's control group had no quota left, if it had none.
-    fn quota_used_up(&self) -> Option<(i64, Prio)> {
+    /// What is known of the waiting task's quota, if that was used up.
+    fn quota_used_up(&self) -> Option<UsedUp> {
         let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
             return None;
         };
@@ -340,14 +341,32 @@ impl Namer<'_> {
         let records = self.model.evidence.throttled.iter();
         let mut mine = records
             .filter(|record| record.task.tid.0 == tid && wait_ns.contains(&record.begin.as_ns()));
-        let first = mine.next().filter(|_| !prio.is_real_time())?;
-        Some((first.begin.as_ns().max(self.phase.begin_ns), prio))
+        // One that was reported while it still waited has another record at its end.
+        let last = mine.next_back().filter(|_| !prio.is_real_time())?;
+        let since_ns = last.begin.as_ns().max(self.phase.begin_ns);
+        Some(UsedUp {
+            tid,
+            since_ns,
+            until_ns: (last.kept > Duration::ZERO).then(|| since_ns + last.kept.as_ns()),
+            prio,
+        })
     }
 
-    /// Whether the waiting task's control group had no quota left at the hit that ends the wait.
-    fn is_out_of_quota(&self) -> bool {
-        let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
+    /// Whether the waiting task's control group, or one above it, has a quota.
+    fn is_limited(&self) -> bool {
+        let Doing::Waiting { tid, .. } = self.phase.doing else {
             return false;
+        };
+        let mut moments = self.model.evidence.moments.iter();
+        moments.any(|moment| {
+            moment.role == Role::Target && moment.task.tid.0 == tid && moment.is_limited()
+        })
+    }
+
+    /// The waiting task, where its control group had no quota left at the hit that ends the wait.
+    fn out_of_quota(&self) -> Option<i32> {
+        let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
+            return None;
         };
         let mut moments = self.model.evidence.moments.iter();
         let at_end = moments.any(|moment| {
@@ -357,7 +376,7 @@ impl Namer<'_> {
                 && near
                 && moment.is_out_of_quota()
         });
-        at_end && !prio.is_real_time()
+        (at_end && !prio.is_real_time()).then_some(tid)
     }
 
     /// A softirq that runs on a task's time leaves the CPU with it.

@@ -65,6 +65,9 @@ pub(crate) fn public(
             served: true,
         },
         Key::RuntimeUsedUp(tid) => runtime_used_up(model, tid),
+        Key::Quota(tid) => TermKind::Quota {
+            of: called_last(model, tid).filter(|_| tid != target),
+        },
         Key::Stopped(place) => {
             let stop = model.evidence.stopped.get(place);
             stop.map_or_else(unknown, |stop| TermKind::Stopped {
@@ -82,14 +85,19 @@ pub(crate) fn public(
     }
 }
 
-/// A task of SCHED_DEADLINE, as it is called last, has used up its runtime.
+/// A task as it is called last.
+fn called_last(model: &Model, tid: i32) -> Option<TaskRef> {
+    let known = model.tasks.find(tid, 0)?;
+    let version = model.tasks.states[known.0 as usize].version;
+    model
+        .tasks
+        .version(version)
+        .map(crate::model::Version::task_ref)
+}
+
+/// A task of SCHED_DEADLINE has used up its runtime.
 fn runtime_used_up(model: &Model, tid: i32) -> TermKind {
-    let known = model.tasks.find(tid, 0);
-    let known = known.map(|known| model.tasks.states[known.0 as usize].version);
-    let task = known.and_then(|known| model.tasks.version(known));
-    task.map_or_else(unknown, |task| TermKind::RuntimeUsedUp {
-        task: task.task_ref(),
-    })
+    called_last(model, tid).map_or_else(unknown, |task| TermKind::RuntimeUsedUp { task })
 }
 
 /// The public name of what names no task.
@@ -104,7 +112,6 @@ fn of_nobody(key: Key) -> TermKind {
             by: Duration::from_ns(ns),
         },
         Key::OwnCost => TermKind::OwnCost,
-        Key::Quota => TermKind::Quota,
         Key::Io => TermKind::BlockIo,
         Key::PageFault => TermKind::PageFault,
         Key::Migration => TermKind::Migration,

@@ -12,45 +12,58 @@ use crate::term::Reason;
 /// Fair tasks of one weight take turns: none of them runs on for longer while another one can.
 const TURN_MAX: Duration = Duration::from_ms(10);
 
-/// Charges the wait of a fair task of `prio` to its quota, which was used up from `since_ns` on. It
-/// was so until the CPU idled for the last time, and while another task that is not favoured ran on
-/// for longer than a turn. After that nothing tells when it was back.
-pub(crate) fn charge(
-    model: &Model,
-    pieces: &mut Vec<Piece>,
-    first: usize,
-    since_ns: i64,
-    prio: Prio,
-) {
+/// What is known of a quota that was used up.
+pub(crate) struct UsedUp {
+    /// The task that waits.
+    pub tid: i32,
+    pub since_ns: i64,
+    /// When it was back, by the kernel's own count.
+    pub until_ns: Option<i64>,
+    /// Its priority.
+    pub prio: Prio,
+}
+
+/// Charges the wait of a fair task to its quota. Where nothing says when that was back, it was used
+/// up until the CPU idled for the last time, and while another task that is not favoured ran on for
+/// longer than a turn.
+pub(crate) fn charge(model: &Model, pieces: &mut Vec<Piece>, first: usize, used_up: &UsedUp) {
+    let since_ns = used_up.since_ns;
     split_at(pieces, first, since_ns);
-    let proven_ns =
-        idle_until(&pieces[first..]).max(outrun_until(model, &pieces[first..], since_ns, prio));
+    let proven_ns = used_up.until_ns.unwrap_or_else(|| {
+        let outrun_ns = outrun_until(model, &pieces[first..], since_ns, used_up.prio);
+        idle_until(&pieces[first..]).max(outrun_ns)
+    });
     split_at(pieces, first, proven_ns);
     for piece in &mut pieces[first..] {
         piece.key = match piece.key {
             key if piece.begin_ns < since_ns => key,
-            key if waits(&key) && piece.end_ns <= proven_ns => Key::Quota,
-            Key::Wait(id) if is_fair(model, id) => Key::Unexplained(Reason::QuotaEndUnknown),
+            key if waits(&key) && piece.end_ns <= proven_ns => Key::Quota(used_up.tid),
+            Key::Wait(id) if used_up.until_ns.is_none() && is_fair(model, id) => {
+                Key::Unexplained(Reason::QuotaEndUnknown)
+            }
             key => key,
         };
+    }
+    if used_up.until_ns.is_some() {
+        outrun(model, &mut pieces[first..], used_up.prio);
     }
 }
 
 /// The same where all that is known is that no quota was left in the end: while the CPU idled there
 /// was none, and nobody else is accused.
-pub(crate) fn doubt(model: &Model, pieces: &mut [Piece], first: usize) {
-    for piece in &mut pieces[first..] {
+pub(crate) fn doubt(model: &Model, pieces: &mut [Piece], tid: i32) {
+    for piece in pieces {
         piece.key = match piece.key {
-            Key::Unexplained(Reason::LongIdle) => Key::Quota,
+            Key::Unexplained(Reason::LongIdle) => Key::Quota(tid),
             Key::Wait(id) if is_fair(model, id) => Key::Unexplained(Reason::QuotaBeginUnknown),
             key => key,
         };
     }
 }
 
-/// The same of a recording, in which nothing tells of quotas: where other fair tasks ran for longer
-/// than all of their turns ahead of this one, the scheduler did not take these turns by the weights
-/// of the tasks. Their groups' quota or weight did it, and nothing says whose.
+/// The same where nothing tells of a quota, though there may be one: where other fair tasks ran for
+/// longer than all of their turns ahead of this one, the scheduler did not take these turns by the
+/// weights of the tasks. Their groups' quota or weight did it, and nothing says whose.
 pub(crate) fn outrun(model: &Model, pieces: &mut [Piece], prio: Prio) {
     let Some(own) = prio.nice() else { return };
     let mut ran_ns = 0;

@@ -119,7 +119,7 @@ impl fmt::Display for Reason {
             Reason::QuotaBeginUnknown => "nothing says since when its group had no quota left",
             Reason::TurnsTooLong => {
                 "others ran for longer than their turns: the quota or the weight of its control \
-                 group, which a watch sees"
+                 group"
             }
         };
         f.write_str(text)
@@ -211,8 +211,11 @@ pub enum TermKind {
     },
     /// The watch's own work, as it wrote down a hit.
     OwnCost,
-    /// The task's control group had used up its CPU quota.
-    Quota,
+    /// A control group had used up its CPU quota.
+    Quota {
+        /// The task in it that was waited for; none where the late task itself is in it.
+        of: Option<TaskRef>,
+    },
     /// A task waited for a lock, and its owner ran, or slept, with it.
     LockWait {
         /// The owner.
@@ -286,7 +289,7 @@ impl TermKind {
             TermKind::TimerSlack => "timer_slack",
             TermKind::ClockSet { .. } => "clock_set",
             TermKind::OwnCost => "own_cost",
-            TermKind::Quota => "quota",
+            TermKind::Quota { .. } => "quota",
             TermKind::LockWait { .. } => "lock_wait",
             TermKind::PriorityInversion { .. } => "priority_inversion",
             TermKind::BlockIo => "block_io",
@@ -310,6 +313,7 @@ impl TermKind {
             | TermKind::LockWait { owner: task }
             | TermKind::PriorityInversion { behind: task, .. }
             | TermKind::Stopped { by: Some(task), .. }
+            | TermKind::Quota { of: Some(task) }
             | TermKind::Throttled {
                 ran: Some(task), ..
             } => Some(task),
@@ -337,6 +341,7 @@ impl TermKind {
             | TermKind::LockWait { owner: task }
             | TermKind::PriorityInversion { behind: task, .. }
             | TermKind::Stopped { by: Some(task), .. }
+            | TermKind::Quota { of: Some(task) }
             | TermKind::Throttled {
                 ran: Some(task), ..
             } => task.tid = Tid(0),
@@ -402,7 +407,10 @@ impl TermKind {
             TermKind::ClockSet { by } => format!("its timer's clock was set by {by:#}"),
             TermKind::OwnCost => "rtscope's own work at a hit".to_owned(),
             TermKind::Throttled { ran: None, .. } => "throttled while the CPU idled".to_owned(),
-            TermKind::Quota => "CPU quota of its control group used up".to_owned(),
+            TermKind::Quota { of: None } => "CPU quota of its control group used up".to_owned(),
+            TermKind::Quota { of: Some(_) } => {
+                format!("CPU quota of the control group of {who} used up")
+            }
             TermKind::LockWait { .. } => format!("lock held by {who}"),
             TermKind::PriorityInversion { owner, .. } => {
                 format!("lock held by {owner}, preempted for {who}")

@@ -483,7 +483,12 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         TermKind::PriorityInversion { owner, .. } => {
             format!("{who} ran{there} ahead of {owner}, which held a lock that it waited for, for")
         }
-        TermKind::Quota => "the CPU quota of its control group was used up for".to_owned(),
+        TermKind::Quota { of: None } => {
+            "the CPU quota of its control group was used up for".to_owned()
+        }
+        TermKind::Quota { of: Some(of) } => format!(
+            "the CPU quota of the control group of {of}, which it waits for, was used up for"
+        ),
         TermKind::BlockIo => "it waited for a device for".to_owned(),
         TermKind::PageFault => "its page faults took".to_owned(),
         TermKind::WakeupDelivery => format!("its wake-up took to reach {cpu}"),

@@ -223,10 +223,21 @@ fn who_leaves_the_cpu_in_the_call_that_lowers_it_ran_ahead_until_then() {
         false,
         unknown,
     );
-    // It never went first.
+    // It had raised itself since it came: a mutex with a ceiling does so.
     let below = Task::rt(300, "sly", 40);
     check(
         with(below, left, 40_999),
+        true,
+        "sly (tid 300, nice 0) ran ahead of it",
+    );
+    check(
+        with(left, left, 40_999),
+        true,
+        "sly (tid 300, nice 0) ran ahead of it",
+    );
+    let other = Task::fair(301, "other");
+    check(
+        with(left, other, 40_999),
         true,
         "of a lower priority, kept CPU 0",
     );

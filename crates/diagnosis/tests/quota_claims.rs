@@ -111,3 +111,117 @@ fn a_bystander_that_runs_while_the_quota_is_used_up_is_not_the_cause() {
     let behind = "run-queue wait behind hog (tid 303, rt 60)";
     out_of_quota(&[(real_time, 51)], [(behind, 49), ("wake-up delivery", 0)]);
 }
+
+#[test]
+fn a_quota_whose_time_the_kernel_counted_is_proven_and_who_runs_after_that_is_the_cause() {
+    let (victim, other) = (Task::fair(100, "victim"), Task::fair(300, "other"));
+    let steps = [
+        (1_000_000, 7, 0, victim.tid),
+        (90_000_000, 8, 0, victim.tid),
+    ];
+    // Its CPU never idles.
+    let held = |kept_us: i64| {
+        SyntheticTrace::new()
+            .at(10)
+            .block(victim, Task::IDLE)
+            .at(500)
+            .run(other)
+            .at(1_000)
+            .wake(victim)
+            .at(90_000)
+            .throttled_for(1_000, kept_us, victim)
+            .preempt(other, victim)
+            .hit(1, victim, other, &steps)
+    };
+    let quota = "CPU quota of its control group used up";
+    let behind = "run-queue wait behind other (tid 300, nice 0)";
+    let turns = "unexplained: others ran for longer than their turns: the quota or the weight of \
+                 its control group";
+    let delivery = ("wake-up delivery", 1);
+    check(
+        held(75_000),
+        victim,
+        &[(quota, 75_000), (behind, 13_999), delivery],
+    );
+    // Then it should have had its turn, and what it has left is why it had none.
+    check(
+        held(50_000),
+        victim,
+        &[(quota, 50_000), (turns, 38_999), delivery],
+    );
+}
+
+#[test]
+fn in_a_group_with_a_quota_nobody_is_accused_of_more_than_his_turns() {
+    let (victim, other) = (Task::fair(100, "victim"), Task::nice(300, "innocent", 19));
+    let steps = [
+        (1_000_000, 7, 0, victim.tid),
+        (50_000_000, 8, 0, victim.tid),
+    ];
+    let waits = |flags: u64| {
+        SyntheticTrace::new()
+            .at(10)
+            .block(victim, Task::IDLE)
+            .at(500)
+            .run(other)
+            .at(1_000)
+            .wake(victim)
+            .at(50_000)
+            .preempt(other, victim)
+            .hit(1, victim, other, &steps)
+            .moment(victim, 0, flags)
+    };
+    let behind = "run-queue wait behind innocent (tid 300, nice 19)";
+    let turns = "unexplained: others ran for longer than their turns: the quota or the weight of \
+                 its control group";
+    let delivery = ("wake-up delivery", 1);
+    check(waits(0), victim, &[(behind, 48_999), delivery]);
+    check(waits(8), victim, &[(turns, 48_999), delivery]);
+}
+
+#[test]
+fn the_owner_of_a_lock_that_is_out_of_quota_is_named_and_not_who_runs_meanwhile() {
+    let victim = Task::rt(100, "victim", 50);
+    let (owner, innocent) = (Task::fair(200, "owner"), Task::fair(300, "innocent"));
+    let steps = [
+        (1_000_000, 7, 0, victim.tid),
+        (1_010_000, 8, 0, victim.tid),
+        (9_050_000, 10, 0, victim.tid),
+    ];
+    let trace = SyntheticTrace::new()
+        .at(10)
+        .block(victim, Task::IDLE)
+        .after(10)
+        .wake(owner)
+        .after(10)
+        .run(owner)
+        .at(1_000)
+        .wake(victim)
+        .at(1_010)
+        .preempt(owner, victim)
+        .at(1_100)
+        .blocked(victim, 3, Some(owner), &[])
+        .block(victim, owner)
+        .at(2_000)
+        .wake(innocent)
+        .preempt(owner, innocent)
+        .at(8_000)
+        .throttled_for(2_000, 6_000, owner)
+        .preempt(innocent, owner)
+        .at(9_000)
+        .wake(victim)
+        .preempt(owner, victim)
+        .at(9_050)
+        .block(victim, Task::IDLE)
+        .hit(1, victim, owner, &steps);
+    let quota = "CPU quota of the control group of owner (tid 200, nice 0) used up";
+    let held = "lock held by owner (tid 200, nice 0)";
+    let expect = [
+        (quota, 5_999),
+        (held, 1_901),
+        ("own run", 139),
+        ("switch", 9),
+        ("wake-up delivery", 2),
+    ];
+    check(trace, victim, &expect);
+}

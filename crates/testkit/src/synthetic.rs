@@ -445,10 +445,16 @@ impl SyntheticTrace {
 
     /// Evidence: the control group of `task` has used up its quota at `begin_us`.
     pub fn throttled(self, begin_us: i64, task: Task) -> Self {
+        self.throttled_for(begin_us, 0, task)
+    }
+
+    /// The same, and that kept it for `kept_us`; 0: nobody knows how long.
+    pub fn throttled_for(self, begin_us: i64, kept_us: i64, task: Task) -> Self {
         self.event(
             "rtscope_throttled",
             &[
                 ("begin_ns", Value::Signed(begin_us * 1_000)),
+                ("kept_ns", Value::Signed(kept_us * 1_000)),
                 ("tid", int(task.tid)),
                 ("prio", Value::Signed(task.lttng_prio())),
                 ("comm", text(task.comm)),

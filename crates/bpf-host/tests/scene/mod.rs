@@ -5,6 +5,7 @@
 
 pub mod fault;
 pub mod process;
+pub mod quota;
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -81,6 +82,26 @@ pub fn hog(fifo: i32, duration: Duration) {
         spin(duration);
     });
     hog.join().unwrap();
+}
+
+/// A hog of SCHED_FIFO `fifo` on the stage that raises itself to `ceiling` while it spins, as the
+/// owner of a mutex with a ceiling does; its id.
+pub fn hog_with_ceiling(fifo: i32, ceiling: i32, duration: Duration) -> i32 {
+    let hog = std::thread::spawn(move || {
+        become_task("scene-hog", STAGE, fifo);
+        let set = |priority: i32| {
+            let param = libc::sched_param {
+                sched_priority: priority,
+            };
+            // SAFETY: the call reads one structure that lives for it.
+            assert_eq!(unsafe { libc::sched_setparam(0, &raw const param) }, 0);
+        };
+        set(ceiling);
+        spin(duration);
+        set(fifo);
+        tid()
+    });
+    hog.join().unwrap()
 }
 
 /// A hog that spins until told, as [`spin_until`] does: SCHED_FIFO `fifo` on the stage, where it

@@ -135,6 +135,20 @@ impl Process {
         process
     }
 
+    /// From now on it takes turns with others.
+    pub fn become_fair(&self) {
+        let param = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the calls read one structure that lives for them.
+        unsafe {
+            // It has its name before it has its policy.
+            while libc::sched_getscheduler(self.pid) != libc::SCHED_FIFO {
+                std::thread::yield_now();
+            }
+            let set = libc::sched_setscheduler(self.pid, libc::SCHED_OTHER, &raw const param);
+            assert_eq!(set, 0);
+        }
+    }
+
     fn signal(&self, signal: i32) {
         // SAFETY: a call without pointers.
         assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0);

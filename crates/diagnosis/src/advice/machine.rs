@@ -15,17 +15,25 @@ const CONSOLE_NAMES: [&str; 3] = ["console_", "vprintk", "_console_write"];
 
 /// A machine has one of two interfaces for the CPU's control groups.
 pub(super) fn lift_quota(case: &Case<'_>) -> Option<(String, String)> {
-    matches!(case.culprit.kind, TermKind::Quota).then_some(())?;
-    let because = "its control group used up its share of the CPU (if this changes nothing, a \
-                   group above it has the limit)";
-    let groups = format!("/proc/{}/cgroup", case.late.task.tid);
+    let TermKind::Quota { of } = &case.culprit.kind else {
+        return None;
+    };
+    let (whose, task) = match of {
+        None => ("its".to_owned(), &case.late.task),
+        Some(of) => (format!("{}'s", of.comm), of),
+    };
+    let because = format!(
+        "{whose} control group used up its share of the CPU (if this changes nothing, a group \
+         above it has the limit)"
+    );
+    let groups = format!("/proc/{}/cgroup", task.tid);
     let command = format!(
         "v2=/sys/fs/cgroup$(sed -n s/^0:://p {groups}); \
          v1=/sys/fs/cgroup/cpu$(sed -nE 's/^[0-9]+:([^:]*,)?cpu(,[^:]*)?://p' {groups}); \
          if [ -e $v2/cpu.max ]; then echo max > $v2/cpu.max; \
          else echo -1 > $v1/cpu.cfs_quota_us; fi"
     );
-    Some((because.to_owned(), command))
+    Some((because, command))
 }
 
 pub(super) fn move_interrupt(case: &Case<'_>) -> Option<(String, String)> {

@@ -88,7 +88,9 @@ impl Namer<'_> {
         let came = came.filter(|came| !self.is_lower(*came));
         match (shown, came) {
             (Shown::Served, _) => Key::Served(task),
-            (Shown::Nothing | Shown::Lowered, None) => match (record, self.kept(task)) {
+            // What it raised itself to meanwhile, no event tells.
+            (Shown::Lowered, None) => Key::Wait(task),
+            (Shown::Nothing, None) => match (record, self.kept(task)) {
                 (Some(_), _) => Key::PreemptionOff(task, record),
                 (None, Some(hit)) => Key::Kept(task, hit),
                 // No stack shows that it was in the kernel.

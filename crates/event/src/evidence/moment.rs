@@ -53,7 +53,7 @@ record! {
         /// Its policy then.
         came_policy: u32 = "came_policy",
         /// Bit 0: a kernel thread; bit 1: a deadline server ran it in place of its own class; bit
-        /// 2: its control group had used up its quota.
+        /// 2: its control group had used up its quota; bit 3: that group, or one above it, has one.
         flags: u32 = "flags",
     }
 }
@@ -72,6 +72,11 @@ impl Moment {
     /// Whether its control group had used up its quota.
     pub fn is_out_of_quota(&self) -> bool {
         self.flags & 4 != 0
+    }
+
+    /// Whether its control group, or one above it, has a quota.
+    pub fn is_limited(&self) -> bool {
+        self.flags & 8 != 0
     }
 
     /// Its priority when it was scheduled in.
@@ -135,12 +140,14 @@ mod tests {
                 moment.is_kernel_thread(),
                 moment.is_served(),
                 moment.is_out_of_quota(),
+                moment.is_limited(),
             );
             assert_eq!(found, expect);
         };
-        check(1, (true, false, false));
-        check(2, (false, true, false));
-        check(4, (false, false, true));
+        check(1, (true, false, false, false));
+        check(2, (false, true, false, false));
+        check(4, (false, false, true, false));
+        check(8, (false, false, false, true));
         assert_eq!(moment(Role::Running, 0).prio_when_it_came(), Prio(39));
     }
 }

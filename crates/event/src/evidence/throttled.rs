@@ -4,14 +4,16 @@ use super::from_kernel::{FromKernel, Machine};
 use super::raw::{self, mirror};
 use super::record::{Place, record};
 use super::task::TaskRef;
-use crate::Instant;
+use crate::{Duration, Instant};
 
 record! {
-    /// A target became runnable, was preempted or waited while its control group had used up its
-    /// quota. Its time is when that was seen.
+    /// A target waited while its control group had used up its quota. Its time is when it was
+    /// scheduled in at last, or when it was seen to wait still.
     Throttled as "rtscope_throttled" {
         /// Since when it was so, as far as it was seen.
         begin: Instant = "begin_ns",
+        /// How long that kept it, by the kernel's own count; zero where that is not known.
+        kept: Duration = "kept_ns",
         /// The target.
         task: TaskRef = "",
     }
@@ -21,6 +23,7 @@ mirror! {
     /// What the kernel sends of it.
     Raw = "rts_throttled" {
         begin_ns: u64,
+        kept_ns: u64,
         task: raw::Task,
     }
 }
@@ -33,6 +36,7 @@ impl FromKernel for Throttled {
             cpu: place.cpu,
             time: place.time,
             begin: Instant::from_ns(raw.begin_ns as i64),
+            kept: Duration::from_ns(raw.kept_ns as i64),
             task: raw.task.named()?,
         })
     }
@@ -49,6 +53,7 @@ mod tests {
             cpu: place().cpu,
             time: place().time,
             begin: Instant::from_ns(12),
+            kept: Duration::from_ns(7),
             task: task("target"),
         });
     }
