@@ -22,15 +22,7 @@ pub(crate) fn public(
         version.map(crate::model::Version::task_ref)
     };
     match key {
-        Key::InterruptsOff(place) => {
-            let late = model.evidence.late_timers.get(place);
-            let named =
-                late.and_then(|late| Some((section_function(&late.stack)?, &late.interrupted)));
-            named.map_or_else(unknown, |(function, task)| TermKind::InterruptsOff {
-                function: function.to_owned(),
-                task: task.clone(),
-            })
-        }
+        Key::InterruptsOff(place) => interrupts_off(model, place),
         Key::Hardirq(irq) => TermKind::Hardirq {
             irq,
             name: model.irq_name(irq),
@@ -83,6 +75,16 @@ pub(crate) fn public(
         },
         other => of_nobody(other),
     }
+}
+
+/// The function that kept interrupts off until the late timer's interrupt of this place.
+fn interrupts_off(model: &Model, place: usize) -> TermKind {
+    let late = model.evidence.late_timers.get(place);
+    let named = late.and_then(|late| Some((section_function(&late.stack)?, &late.interrupted)));
+    named.map_or_else(unknown, |(function, task)| TermKind::InterruptsOff {
+        function: function.to_owned(),
+        task: task.clone(),
+    })
 }
 
 /// A task as it is called last.
