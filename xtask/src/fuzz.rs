@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: builds the readers with counters on their edges and feeds them broken input.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -50,7 +50,7 @@ fn parse(words: &[&str]) -> Result<Options> {
 }
 
 fn fuzz(root: &Path, options: &Options) -> Result<()> {
-    let target = target_directory(root).join(match options.sanitizer {
+    let target = run::target_folder(root).join(match options.sanitizer {
         true => "fuzz-sanitizer",
         false => "fuzz",
     });
@@ -91,12 +91,6 @@ fn has_sanitizer(triple: &str) -> bool {
     let entries = std::fs::read_dir(libraries).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.any(|name| name.ends_with("_rt.asan.a"))
-}
-
-/// Where cargo builds.
-fn target_directory(root: &Path) -> PathBuf {
-    let named = std::env::var_os("CARGO_TARGET_DIR");
-    named.map_or_else(|| root.join("target"), |named| root.join(named))
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ struct Checks {
 impl Suite {
     /// A suite over the tree `repository`; artefacts go to `target/vm`.
     pub fn new(repository: &Path) -> Result<Suite> {
-        let artefacts = target_folder(repository).join("vm");
+        let artefacts = run::target_folder(repository).join("vm");
         std::fs::create_dir_all(&artefacts)
             .with_context(|| format!("cannot make {}", artefacts.display()))?;
         Ok(Suite {
@@ -415,15 +415,9 @@ pub fn tested(repository: &Path, profile: Profile) -> Option<PathBuf> {
 
 /// Where cargo puts the program.
 fn built(repository: &Path, profile: Profile) -> PathBuf {
-    target_folder(repository)
+    run::target_folder(repository)
         .join(profile.name())
         .join("rtscope")
-}
-
-/// Where cargo builds.
-pub fn target_folder(repository: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| repository.join("target"), |path| repository.join(path))
 }
 
 #[cfg(test)]

@@ -353,9 +353,11 @@ fn worst(summary: &RecordSummary, question: &Query) -> Result<String> {
     for found in basis.inside.iter().filter(may_be_worse) {
         let _ = writeln!(text, "warning: {found}");
     }
-    let whose = match basis.judged.is_empty() {
-        false => judged_text(&basis.judged),
-        true => nobody(&trace, question.tasks.is_explicit()),
+    let lack = lack(&trace);
+    let whose = match (basis.judged.is_empty(), &lack) {
+        (false, _) => judged_text(&basis.judged),
+        (true, Some((what, fix))) => format!("{what}, so nobody can be{fix}"),
+        (true, None) => nobody(&trace, question.tasks.is_explicit()),
     };
     let _ = writeln!(
         text,
@@ -363,24 +365,32 @@ fn worst(summary: &RecordSummary, question: &Query) -> Result<String> {
         basis.activations,
         to(basis.until)
     );
+    if let (false, Some((what, fix))) = (basis.judged.is_empty(), lack) {
+        let _ = writeln!(text, "warning: {what}, so others may have been later{fix}");
+    }
     Ok(text)
 }
 
-/// Why no activation was judged; `is_explicit`: tasks were named.
-fn nobody(trace: &Trace, is_explicit: bool) -> String {
+/// What the trace lacks by which activations are judged, and what would record it.
+fn lack(trace: &Trace) -> Option<(String, &'static str)> {
     let environment = &trace.info().environment;
     let has = |name: &str| trace.classes().iter().any(|class| class.name == name);
     let filtered = environment.get(FILTERED_EVENTS).map_or("", String::as_str);
     let is_filtered = |name: &&&str| filtered.split(',').any(|other| other == **name);
-    let filtered = JUDGED_BY.iter().find(is_filtered);
-    match (filtered, environment.get(TRACKED_TASKS)) {
-        (Some(name), _) => format!("a filter left out events of {name}, so nobody can be"),
-        (None, _) if !JUDGED_BY.iter().any(|name| *name != SWITCH && has(name)) => {
-            "wake-ups were not recorded, so nobody can be; --events sched has them".to_owned()
-        }
-        (None, Some(words)) => format!("no such task ran of those of --track {words}"),
-        (None, None) if is_explicit => "no task that was named ran".to_owned(),
-        (None, None) => "no task was activated".to_owned(),
+    if let Some(name) = JUDGED_BY.iter().find(is_filtered) {
+        return Some((format!("a filter left out events of {name}"), ""));
+    }
+    let has_wakeups = JUDGED_BY.iter().any(|name| *name != SWITCH && has(name));
+    let what = "wake-ups were not recorded".to_owned();
+    (!has_wakeups).then_some((what, "; --events sched has them"))
+}
+
+/// Why no activation was judged; `is_explicit`: tasks were named.
+fn nobody(trace: &Trace, is_explicit: bool) -> String {
+    match trace.info().environment.get(TRACKED_TASKS) {
+        Some(words) => format!("no such task ran of those of --track {words}"),
+        None if is_explicit => "no task that was named ran".to_owned(),
+        None => "no task was activated".to_owned(),
     }
 }
 
