@@ -80,9 +80,9 @@ impl Counts {
         self.0.values().sum()
     }
 
-    /// What the share of them is not longer than, in nanoseconds, were so many more longer than
-    /// all:
-    /// between the bounds of a bucket by the place in it. None where nobody knows.
+    /// What the share of them is not longer than, in nanoseconds, if there were so many more that
+    /// are longer than all of these. Inside of a bucket it is as far as the share is. None where
+    /// nobody knows.
     pub fn quantile_ns(&self, share: f64, longer: f64) -> Option<f64> {
         let rank = share * (self.count() as f64 + longer);
         let mut below = 0.0;

@@ -2,13 +2,13 @@
 
 use event::{Cpu, Duration, Instant, TimeRange};
 
-use event::evidence::{Mode, Role};
+use event::evidence::Mode;
 
 use crate::host;
 use crate::model::{Model, Slice, Span, Version, VersionId, What};
 use crate::own_cost;
 use crate::phases::{Doing, Phase, Since};
-use crate::quota::{self, UsedUp};
+use crate::quota;
 use crate::stacks::{is_at_border, is_behind_interrupt, section_function};
 use crate::term::Reason;
 
@@ -189,17 +189,7 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     if let Doing::Running { .. } = phase.doing {
         spun(model, cpu, pieces, first);
     }
-    if let Some(used_up) = namer.quota_used_up() {
-        quota::charge(model, pieces, first, &used_up);
-    } else if let Some(tid) = namer.out_of_quota() {
-        quota::doubt(model, &mut pieces[first..], tid);
-    } else if let Doing::Waiting { prio, .. } = phase.doing
-        && (model.evidence.hits.is_empty() || namer.is_limited())
-    {
-        // A recording does not tell of quotas. Of a watch, a group that has one also waits for what
-        // it took too much of before.
-        quota::outrun(model, &mut pieces[first..], prio);
-    }
+    quota::settle(model, phase, pieces, first);
 }
 
 /// What a task spun for a lock that the kernel tells of is no work of its own.
@@ -330,53 +320,6 @@ impl Namer<'_> {
             Doing::Missing(reason) => Key::Unexplained(reason),
             _ => Key::Unexplained(Reason::Contradiction),
         }
-    }
-
-    /// What is known of the waiting task's quota, if that was used up.
-    fn quota_used_up(&self) -> Option<UsedUp> {
-        let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
-            return None;
-        };
-        let wait_ns = self.phase.begin_ns - SKEW_MAX_NS..self.phase.end_ns;
-        let records = self.model.evidence.throttled.iter();
-        let mut mine = records
-            .filter(|record| record.task.tid.0 == tid && wait_ns.contains(&record.begin.as_ns()));
-        // One that was reported while it still waited has another record at its end.
-        let last = mine.next_back().filter(|_| !prio.is_real_time())?;
-        let since_ns = last.begin.as_ns().max(self.phase.begin_ns);
-        Some(UsedUp {
-            tid,
-            since_ns,
-            until_ns: (last.kept > Duration::ZERO).then(|| since_ns + last.kept.as_ns()),
-            prio,
-        })
-    }
-
-    /// Whether the waiting task's control group, or one above it, has a quota.
-    fn is_limited(&self) -> bool {
-        let Doing::Waiting { tid, .. } = self.phase.doing else {
-            return false;
-        };
-        let mut moments = self.model.evidence.moments.iter();
-        moments.any(|moment| {
-            moment.role == Role::Target && moment.task.tid.0 == tid && moment.is_limited()
-        })
-    }
-
-    /// The waiting task, where its control group had no quota left at the hit that ends the wait.
-    fn out_of_quota(&self) -> Option<i32> {
-        let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
-            return None;
-        };
-        let mut moments = self.model.evidence.moments.iter();
-        let at_end = moments.any(|moment| {
-            let near = (moment.time.as_ns() - self.phase.end_ns).abs() <= SKEW_MAX_NS;
-            moment.role == Role::Target
-                && moment.task.tid.0 == tid
-                && near
-                && moment.is_out_of_quota()
-        });
-        (at_end && !prio.is_real_time()).then_some(tid)
     }
 
     /// A softirq that runs on a task's time leaves the CPU with it.

@@ -3,30 +3,87 @@
 
 use std::collections::HashMap;
 
+use event::evidence::{Moment, Role};
 use event::{Duration, Prio};
 
 use crate::model::{Model, VersionId};
-use crate::naming::{Key, Piece};
+use crate::naming::{Key, Piece, SKEW_MAX_NS};
+use crate::phases::{Doing, Phase};
 use crate::term::Reason;
 
 /// Fair tasks of one weight take turns: none of them runs on for longer while another one can.
 const TURN_MAX: Duration = Duration::from_ms(10);
 
+/// Charges what a quota took of a fair task's wait, or says that one may have.
+pub(crate) fn settle(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>, first: usize) {
+    let Doing::Waiting { tid, prio, .. } = phase.doing else {
+        return;
+    };
+    if prio.is_real_time() {
+        return;
+    }
+    if let Some(used_up) = used_up(model, phase, (tid, prio)) {
+        charge(model, pieces, first, &used_up);
+    } else if is_out_of_quota(model, phase, tid) {
+        doubt(model, &mut pieces[first..], tid);
+    } else if model.evidence.hits.is_empty() || is_limited(model, tid) {
+        // A recording does not tell of quotas. Of a watch, a group that has one also waits for what
+        // it took too much of before.
+        outrun(model, &mut pieces[first..], prio);
+    }
+}
+
+/// What is known of the waiting task's quota, if that was used up.
+fn used_up(model: &Model, phase: &Phase, (tid, prio): (i32, Prio)) -> Option<UsedUp> {
+    let wait_ns = phase.begin_ns - SKEW_MAX_NS..phase.end_ns;
+    let records = model.evidence.throttled.iter();
+    let mut mine = records
+        .filter(|record| record.task.tid.0 == tid && wait_ns.contains(&record.begin.as_ns()));
+    // One that was reported while it still waited has another record at its end.
+    let last = mine.next_back()?;
+    let since_ns = last.begin.as_ns().max(phase.begin_ns);
+    Some(UsedUp {
+        tid,
+        since_ns,
+        until_ns: (last.kept > Duration::ZERO).then(|| since_ns + last.kept.as_ns()),
+        prio,
+    })
+}
+
+/// Whether the task's control group had no quota left at the hit that ends the wait.
+fn is_out_of_quota(model: &Model, phase: &Phase, tid: i32) -> bool {
+    of_target(model, tid).any(|moment| {
+        let near = (moment.time.as_ns() - phase.end_ns).abs() <= SKEW_MAX_NS;
+        near && moment.is_out_of_quota()
+    })
+}
+
+/// Whether the task's control group, or one above it, has a quota.
+fn is_limited(model: &Model, tid: i32) -> bool {
+    of_target(model, tid).any(Moment::is_limited)
+}
+
+/// What is known of the task as a target, at its hits.
+fn of_target(model: &Model, tid: i32) -> impl Iterator<Item = &Moment> {
+    let moments = model.evidence.moments.iter();
+    moments.filter(move |moment| moment.role == Role::Target && moment.task.tid.0 == tid)
+}
+
 /// What is known of a quota that was used up.
-pub(crate) struct UsedUp {
+struct UsedUp {
     /// The task that waits.
-    pub tid: i32,
-    pub since_ns: i64,
+    tid: i32,
+    since_ns: i64,
     /// When it was back, by the kernel's own count.
-    pub until_ns: Option<i64>,
-    /// Its priority.
-    pub prio: Prio,
+    until_ns: Option<i64>,
+    /// The task's priority.
+    prio: Prio,
 }
 
 /// Charges the wait of a fair task to its quota. Where nothing says when that was back, it was used
 /// up until the CPU idled for the last time, and while another task that is not favoured ran on for
 /// longer than a turn.
-pub(crate) fn charge(model: &Model, pieces: &mut Vec<Piece>, first: usize, used_up: &UsedUp) {
+fn charge(model: &Model, pieces: &mut Vec<Piece>, first: usize, used_up: &UsedUp) {
     let since_ns = used_up.since_ns;
     split_at(pieces, first, since_ns);
     let proven_ns = used_up.until_ns.unwrap_or_else(|| {
@@ -51,7 +108,7 @@ pub(crate) fn charge(model: &Model, pieces: &mut Vec<Piece>, first: usize, used_
 
 /// The same where all that is known is that no quota was left in the end: while the CPU idled there
 /// was none, and nobody else is accused.
-pub(crate) fn doubt(model: &Model, pieces: &mut [Piece], tid: i32) {
+fn doubt(model: &Model, pieces: &mut [Piece], tid: i32) {
     for piece in pieces {
         piece.key = match piece.key {
             Key::Unexplained(Reason::LongIdle) => Key::Quota(tid),
@@ -64,10 +121,10 @@ pub(crate) fn doubt(model: &Model, pieces: &mut [Piece], tid: i32) {
 /// The same where nothing tells of a quota, though there may be one: where other fair tasks ran for
 /// longer than all of their turns ahead of this one, the scheduler did not take these turns by the
 /// weights of the tasks. Their groups' quota or weight did it, and nothing says whose.
-pub(crate) fn outrun(model: &Model, pieces: &mut [Piece], prio: Prio) {
+fn outrun(model: &Model, pieces: &mut [Piece], prio: Prio) {
     let Some(own) = prio.nice() else { return };
-    let mut ran_ns = 0;
-    let mut others: HashMap<i32, f64> = HashMap::new();
+    // Of each, how long it ran and how long its turn is.
+    let mut others: HashMap<i32, (i64, f64)> = HashMap::new();
     for piece in pieces.iter() {
         let Key::Wait(id) = piece.key else { continue };
         let version = model.tasks.version(VersionId(id));
@@ -75,12 +132,15 @@ pub(crate) fn outrun(model: &Model, pieces: &mut [Piece], prio: Prio) {
         let Some((version, nice)) = version.and_then(|one| Some((one, one.prio.nice()?))) else {
             continue;
         };
-        others.insert(version.tid.0, weight(nice));
-        ran_ns += piece.end_ns - piece.begin_ns;
+        let turn_ns = TURN_MAX.as_ns() as f64 * weight(nice) / weight(own);
+        let (ran_ns, turn) = others.entry(version.tid.0).or_default();
+        *ran_ns += piece.end_ns - piece.begin_ns;
+        *turn = turn_ns;
     }
+    // Who ran for less than its turn leaves nobody else a longer one.
+    let beyond = |(ran_ns, turn_ns): &(i64, f64)| (*ran_ns as f64 - turn_ns).max(0.0);
     // By one turn it may be ahead itself; until all others have caught up with that, it waits.
-    let turns = 1.0 + others.values().sum::<f64>() / weight(own);
-    if ran_ns as f64 <= turns * TURN_MAX.as_ns() as f64 {
+    if others.values().map(beyond).sum::<f64>() <= TURN_MAX.as_ns() as f64 {
         return;
     }
     for piece in pieces {

@@ -180,6 +180,37 @@ fn in_a_group_with_a_quota_nobody_is_accused_of_more_than_his_turns() {
 }
 
 #[test]
+fn who_ran_for_a_moment_leaves_nobody_else_a_longer_turn() {
+    let victim = Task::fair(100, "victim");
+    let (first, second) = (Task::fair(300, "first"), Task::fair(301, "second"));
+    let (short, shorter) = (Task::fair(302, "short"), Task::fair(303, "shorter"));
+    let steps = [
+        (1_000_000, 7, 0, victim.tid),
+        (45_000_000, 8, 0, victim.tid),
+    ];
+    let trace = SyntheticTrace::new()
+        .at(10)
+        .block(victim, Task::IDLE)
+        .at(500)
+        .run(first)
+        .at(1_000)
+        .wake(victim)
+        .at(22_000)
+        .preempt(first, short)
+        .at(22_100)
+        .preempt(short, shorter)
+        .at(22_200)
+        .preempt(shorter, second)
+        .at(45_000)
+        .preempt(second, victim)
+        .hit(1, victim, second, &steps)
+        .moment(victim, 0, 8);
+    let turns = "unexplained: others ran for longer than their turns: the quota or the weight of \
+                 its control group";
+    check(trace, victim, &[(turns, 43_999), ("wake-up delivery", 1)]);
+}
+
+#[test]
 fn the_owner_of_a_lock_that_is_out_of_quota_is_named_and_not_who_runs_meanwhile() {
     let victim = Task::rt(100, "victim", 50);
     let (owner, innocent) = (Task::fair(200, "owner"), Task::fair(300, "innocent"));

@@ -27,7 +27,7 @@ const SOFTIRQS_OFF: u8 = 0x80;
 const PREEMPTION_OFF: u8 = 0x0f;
 const MIGRATION_OFF: u8 = 0xf0;
 
-/// What an interrupt's event interrupted, by the numbers that are written.
+/// What ran as an event happened, by the numbers that are written.
 const IRQ_CONTEXTS: [&str; 4] = ["task", "softirq", "hardirq", "nmi"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,11 +153,6 @@ impl KernelContexts {
             contexts,
             is_rt: false,
         })
-    }
-
-    /// Whether none was asked for.
-    pub fn is_empty(&self) -> bool {
-        self.contexts.is_empty()
     }
 
     /// The same, of the kernel that these facts are of.
