@@ -63,7 +63,18 @@ struct Link {
     /// Rounds in which who is woken has run.
     ran: AtomicU32,
     latency: Recorder,
+    /// The waker's call has returned, and who is woken had not run.
+    returned_early: AtomicBool,
     not_at_once: AtomicU64,
+}
+
+impl Link {
+    /// Counts a call that returned early, once: by whichever thread knows that both are on one CPU.
+    fn count_early(&self) {
+        if self.returned_early.swap(false, Ordering::AcqRel) {
+            self.not_at_once.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 struct Shared {
@@ -91,6 +102,7 @@ pub fn run(plan: &ChainPlan, stop: &Arc<AtomicBool>) -> Result<Chain> {
         begun_ns: AtomicI64::new(0),
         ran: AtomicU32::new(0),
         latency: Recorder::new(plan.bucket, plan.buckets),
+        returned_early: AtomicBool::new(false),
         not_at_once: AtomicU64::new(0),
     };
     let shared = Arc::new(Shared {
@@ -185,6 +197,7 @@ fn be_woken(shared: &Shared, number: usize) {
             return;
         }
         link.ran.fetch_add(1, Ordering::Release);
+        link.count_early();
         let begun_ns = link.begun_ns.load(Ordering::Relaxed);
         link.latency.add(now_ns - begun_ns);
         if let Some(next) = shared.links.get(number + 1) {
@@ -203,11 +216,13 @@ fn wake(shared: &Shared, link: &Link) {
     link.begun_ns.store(now_ns, Ordering::Relaxed);
     link.gate.open();
     if !has_run() {
+        link.returned_early.store(true, Ordering::Release);
         let until_ns = Clock::Monotonic.now_ns() + INSIST_NS;
         spin(until_ns, || has_run() || shared.place.is_lost());
-        // Threads of two CPUs need not wait for each other.
-        if shared.place.is_here() && !shared.place.is_lost() {
-            link.not_at_once.fetch_add(1, Ordering::Relaxed);
+        // Threads of two CPUs need not wait for each other: one that was moved and has not run yet
+        // counts nothing.
+        if has_run() && shared.place.is_here() {
+            link.count_early();
         }
     }
 }

@@ -128,6 +128,8 @@ struct Shared {
     /// Whether the high thread wants the lock and has it not.
     waits: AtomicBool,
     wait: Recorder,
+    /// For how long the middle thread ran in this round while the high one waited.
+    robbed_now_ns: AtomicI64,
     rounds: AtomicU64,
     inversions: AtomicU64,
     robbed_ns: AtomicI64,
@@ -172,6 +174,7 @@ impl Group {
             middle: Gate::default(),
             waits: AtomicBool::new(false),
             wait: Recorder::new(plan.bucket, plan.buckets),
+            robbed_now_ns: AtomicI64::new(0),
             rounds: AtomicU64::new(0),
             inversions: AtomicU64::new(0),
             robbed_ns: AtomicI64::new(0),
@@ -288,6 +291,12 @@ fn want_lock(shared: &Shared) {
         let is_here = shared.place.is_here();
         if is_here {
             shared.wait.add(waited_ns);
+            // On another CPU nobody could have taken this one from it.
+            let robbed_ns = shared.robbed_now_ns.swap(0, Ordering::AcqRel);
+            if robbed_ns > 0 {
+                shared.inversions.fetch_add(1, Ordering::Relaxed);
+                shared.robbed_ns.fetch_add(robbed_ns, Ordering::Relaxed);
+            }
         }
         shared.mutex.unlock();
         if !is_here {
@@ -312,9 +321,8 @@ fn want_cpu(shared: &Shared) {
             return;
         }
         if inverted {
-            shared.inversions.fetch_add(1, Ordering::Relaxed);
             let ran_ns = Clock::Monotonic.now_ns() - begun_ns;
-            shared.robbed_ns.fetch_add(ran_ns, Ordering::Relaxed);
+            shared.robbed_now_ns.store(ran_ns, Ordering::Release);
         }
     }
 }
