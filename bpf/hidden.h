@@ -14,6 +14,11 @@
 // The scheduler's clock is read so much earlier than ours, at most.
 #define CLOCKS_APART_NS_MAX 2000
 
+// Two clocks part by at most one nanosecond in 2048 (the kernel disciplines CLOCK_MONOTONIC by at
+// most 500 ppm); by so much at once only where one of them was set.
+#define CLOCKS_PART_SHIFT 11
+#define CLOCK_SET_NS 1000000000
+
 static __always_inline rts_u64 arrivals_of(const struct task_struct *task)
 {
 	return HAS_ACCOUNTS(task) ? task->sched_info.pcount : 0;
@@ -214,6 +219,22 @@ static __always_inline void runs(struct monitored *state, struct task_struct *cu
 		state->wake = WAKE_RUNS;
 }
 
+// What CLOCK_MONOTONIC is ahead of the scheduler's clock, by an arrival that both have. The
+// scheduler does not read its clock anew for a switch that a wake-up asked for
+// (rq_clock_skip_update): such an arrival is as early there as the wake-up. So the least difference
+// counts.
+static __always_inline void clocks_compared(struct armed_sleep *armed, rts_u64 switch_ns,
+		rts_u64 arrival_ns)
+{
+	rts_s64 ahead_ns = switch_ns - arrival_ns;
+	rts_s64 most_ns = armed->ahead_ns + ((switch_ns - armed->ahead_at_ns) >> CLOCKS_PART_SHIFT);
+
+	if (armed->ahead_ns && ahead_ns > most_ns && ahead_ns - most_ns < CLOCK_SET_NS)
+		ahead_ns = most_ns;
+	armed->ahead_ns = ahead_ns;
+	armed->ahead_at_ns = switch_ns;
+}
+
 // The timer that a task sleeps with lies on that task's stack. `expiry_ns` is 0 when it is over.
 static __always_inline void sleep_armed(struct hrtimer *timer, rts_u64 expiry_ns)
 {
@@ -237,7 +258,7 @@ static __always_inline void sleep_armed(struct hrtimer *timer, rts_u64 expiry_ns
 	armed->arrivals = arrivals_of(current);
 	armed->waited_ns = current->sched_info.run_delay;
 	if (armed->timed_arrival == armed->arrivals)
-		armed->ahead_ns = state->switch_ns - current->sched_info.last_arrival;
+		clocks_compared(armed, state->switch_ns, current->sched_info.last_arrival);
 }
 
 #endif

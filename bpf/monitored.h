@@ -30,6 +30,7 @@ struct armed_sleep {
 	rts_u64 waited_ns; // for CPUs, in all
 	rts_u64 timed_arrival; // the count of the arrival that `switch_ns` is of
 	rts_u64 ahead_ns; // CLOCK_MONOTONIC, of the scheduler's clock; 0: not known
+	rts_u64 ahead_at_ns; // when that was found
 };
 
 // A task's last wake-up, and whether it is a target.

@@ -23,6 +23,15 @@ struct Seen {
     latencies_ns: Vec<i64>,
 }
 
+impl Seen {
+    /// The sum of so many of the longest.
+    fn longest_ns(&self, many: usize) -> i64 {
+        let mut latencies_ns = self.latencies_ns.clone();
+        latencies_ns.sort_unstable();
+        latencies_ns.iter().rev().take(many).sum()
+    }
+}
+
 fn now_ns() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
@@ -158,20 +167,20 @@ fn who_was_not_seen_to_be_woken_is_counted_by_the_kernels_accounts_or_as_lost() 
             assert_eq!((counted.0, losses.hidden), (0, 0), "{about}");
             return;
         }
-        let own_ns: i64 = seen.latencies_ns.iter().sum();
+        // A few are lost altogether on a kernel that leaves out calls of programs.
         assert!(
-            counted.0 as i64 + 2 >= seen.slept && losses.hidden > 0,
+            counted.0 as i64 * 10 >= seen.slept * 9 && losses.hidden > 0,
             "{about}"
         );
+        let own_ns: i64 = seen.latencies_ns.iter().sum();
         let skew_ns = SKEW_NS * seen.slept;
         assert!(counted.1 <= own_ns + skew_ns, "{own_ns} {about}");
         if until_return {
             let total = of(Phase::Total);
-            assert!(total.0 as i64 + 2 >= seen.slept, "{total:?} {about}");
-            assert!(
-                (total.1 - own_ns).abs() <= skew_ns * 3,
-                "{total:?} {own_ns} {about}"
-            );
+            assert!(total.0 as i64 * 10 >= seen.slept * 9, "{total:?} {about}");
+            let least_ns = own_ns - seen.longest_ns(seen.latencies_ns.len() - total.0 as usize);
+            let range = least_ns - skew_ns * 3..=own_ns + skew_ns * 3;
+            assert!(range.contains(&total.1), "{total:?} {range:?} {about}");
         }
     };
     if std::fs::metadata("/proc/self/schedstat").is_err() {
@@ -200,12 +209,19 @@ fn no_wake_up_is_lost_between_intervals_and_its_phases_are_what_the_task_saw() {
     let _lock = testkit::privileged();
     let (seen, intervals, beside) = watch();
     assert!(seen.slept > 0, "the task never slept");
+    // What the kernel left out of the one it need not have left out of the other.
+    let all = intervals.iter().chain([&beside]);
+    let uneven: u64 = all.map(|one| one.losses.hidden + one.losses.unseen).sum();
     let (sums, beside) = (sums(&intervals), sums([&beside]));
     let of = |phase: Phase| sums.get(&(phase as u8)).cloned().unwrap_or_default();
     for phase in Phase::ALL {
         let counted = of(phase).0;
         let once = beside.get(&(phase as u8)).map_or(0, |sum| sum.0);
-        assert_eq!(counted, once, "{}", phase.name());
+        assert!(
+            counted.abs_diff(once) <= uneven,
+            "{}: {counted} {once} {uneven}",
+            phase.name()
+        );
         assert!(
             0 < counted && counted as i64 <= seen.slept,
             "{counted} of {}",
