@@ -79,7 +79,7 @@ impl EvidenceRings {
         })
     }
 
-    /// All whole records that the rings hold now: the newest 128 of each CPU.
+    /// All whole records that the rings hold now: the newest of each CPU.
     pub fn read(&self) -> Evidence {
         self.read_new(&mut Vec::new())
     }
