@@ -2,10 +2,14 @@
 //! its way meanwhile is told with what was measured until then.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+/// How long a measurement may take to begin.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn command(words: &str, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
@@ -241,12 +245,31 @@ fn who_may_not_record_is_told_that_gaps_can_be_found_without() {
     check_refused(&output.expect("setpriv starts"), expect);
 }
 
-/// Starts a measurement of an hour, interrupts it, and gives what it wrote.
+/// Whether a thread of `process` that measures has run for 20 ms, or a hundred times.
+fn measures(process: &Child) -> bool {
+    let threads = format!("/proc/{}/task", process.id());
+    let mut threads = std::fs::read_dir(threads).into_iter().flatten().flatten();
+    threads.any(|thread| {
+        let read = |file| std::fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+        let (name, accounts) = (read("comm"), read("schedstat"));
+        let accounts = accounts.split_whitespace().map(str::parse);
+        let accounts: Vec<u64> = accounts.map_while(Result::ok).collect();
+        let [ran_ns, _, times] = accounts[..] else {
+            return false;
+        };
+        name.starts_with("rtscope-") && (ran_ns >= 20_000_000 || times >= 100)
+    })
+}
+
+/// Starts a measurement of an hour, interrupts it once it measures, and gives what it wrote.
 fn interrupted(words: &str, folder: &Path) -> Output {
     let mut command = command(words, folder);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("rtscope starts");
-    std::thread::sleep(std::time::Duration::from_millis(3_000));
+    let began = Instant::now();
+    while !measures(&child) && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     kill_process(Pid::from_child(&child), Signal::INT).expect("interrupted");
     child.wait_with_output().expect("ended")
 }
