@@ -381,10 +381,15 @@ fn owner_of_lock(
         let doing = match (moment.kind, version) {
             (MomentKind::In, _) => Doing::OwnerRuns { tid },
             (_, None) => Doing::Missing(Reason::LockOwnerUnknown),
-            (MomentKind::OutBlocked, Some(_)) if waits_for_another(model, tid, &log[place..]) => {
+            (MomentKind::OutBlocked, Some(_))
+                if moment.halted.is_none() && waits_for_another(model, tid, &log[place..]) =>
+            {
                 Doing::Missing(Reason::LockOwnerWaits)
             }
-            (MomentKind::OutBlocked, Some(owner)) => Doing::OwnerSleeps { owner },
+            (MomentKind::OutBlocked, Some(owner)) => {
+                let halted = moment.halted;
+                Doing::OwnerSleeps { owner, halted }
+            }
             (kind, Some(owner)) => {
                 let since = match kind {
                     MomentKind::OutRunnable => Since::Preemption,
@@ -398,7 +403,8 @@ fn owner_of_lock(
     };
     let enter = |place: usize, from_ns: i64, phases: &mut Phases| {
         (phases.cpu, phases.doing) = state(place);
-        let sleeps = log[place].kind == MomentKind::OutBlocked;
+        let moment = &log[place];
+        let sleeps = moment.kind == MomentKind::OutBlocked && moment.halted.is_none();
         let next = sleeps.then(|| owner.waits_for(model, &log[place..]));
         if let Some((next, end_ns)) = next.flatten() {
             owner_of_lock(model, next, (from_ns, end_ns.min(until_ns)), phases);

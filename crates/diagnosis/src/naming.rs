@@ -2,7 +2,7 @@
 
 use event::{Cpu, Duration, Instant, TimeRange};
 
-use event::evidence::Mode;
+use event::evidence::{Mode, StopKind};
 
 use crate::host;
 use crate::model::{Model, Slice, Span, Version, VersionId, What};
@@ -51,8 +51,8 @@ pub(crate) enum Key {
     OwnCost,
     /// The quota of the control group of this task, which waits.
     Quota(i32),
-    /// The owner of a lock had the CPU, or slept.
-    LockWait(u32),
+    /// The owner of a lock had the CPU, slept, or was stopped so.
+    LockWait(u32, Option<StopKind>),
     /// The owner of a lock, and who ran in its place.
     Inversion(u32, u32),
     Io,
@@ -316,7 +316,7 @@ impl Namer<'_> {
                     self.higher_priority(slice)
                 }
             }
-            Doing::OwnerRuns { tid } if version.tid.0 == tid => Key::LockWait(ran),
+            Doing::OwnerRuns { tid } if version.tid.0 == tid => Key::LockWait(ran, None),
             Doing::Missing(reason) => Key::Unexplained(reason),
             _ => Key::Unexplained(Reason::Contradiction),
         }
@@ -546,7 +546,7 @@ pub(crate) fn proper(phase: &Phase) -> Key {
         Doing::PageFault => Key::PageFault,
         Doing::Stopped(stop) => Key::Stopped(stop),
         Doing::Slack => Key::Slack,
-        Doing::OwnerSleeps { owner } => Key::LockWait(owner.0),
+        Doing::OwnerSleeps { owner, halted } => Key::LockWait(owner.0, halted),
         Doing::Missing(reason) => Key::Unexplained(reason),
     }
 }

@@ -6,7 +6,7 @@ use crate::due;
 use crate::inside;
 use crate::model::{Model, MomentKind, VersionId, What};
 use crate::term::Reason;
-use event::evidence::{Step, StepKind};
+use event::evidence::{Step, StepKind, StopKind};
 
 /// What the chain does in a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +56,8 @@ pub(crate) enum Doing {
     OwnerSleeps {
         /// The owner, as it was there.
         owner: VersionId,
+        /// What stopped it, where it does not sleep by itself.
+        halted: Option<StopKind>,
     },
     /// A task of the chain is stopped: the index of the record.
     Stopped(usize),

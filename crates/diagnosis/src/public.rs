@@ -68,7 +68,9 @@ pub(crate) fn public(
                 by: stop.by.clone(),
             })
         }
-        Key::LockWait(id) => task(id).map_or_else(unknown, |owner| TermKind::LockWait { owner }),
+        Key::LockWait(id, halted) => {
+            task(id).map_or_else(unknown, |owner| TermKind::LockWait { owner, halted })
+        }
         Key::Inversion(owner, behind) => match (task(owner), task(behind)) {
             (Some(owner), Some(behind)) => TermKind::PriorityInversion { owner, behind },
             _ => unknown(),

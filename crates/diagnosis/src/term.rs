@@ -216,10 +216,12 @@ pub enum TermKind {
         /// The task in it that was waited for; none where the late task itself is in it.
         of: Option<TaskRef>,
     },
-    /// A task waited for a lock, and its owner ran, or slept, with it.
+    /// A task waited for a lock, and its owner ran, slept, or was stopped with it.
     LockWait {
         /// The owner.
         owner: TaskRef,
+        /// What stopped the owner.
+        halted: Option<StopKind>,
     },
     /// A task waited for a lock, and another one ran ahead of the lock's owner.
     PriorityInversion {
@@ -310,7 +312,7 @@ impl TermKind {
             | TermKind::StopClass { task }
             | TermKind::RuntimeUsedUp { task }
             | TermKind::PreemptionOff { task, .. }
-            | TermKind::LockWait { owner: task }
+            | TermKind::LockWait { owner: task, .. }
             | TermKind::PriorityInversion { behind: task, .. }
             | TermKind::Stopped { by: Some(task), .. }
             | TermKind::Quota { of: Some(task) }
@@ -338,7 +340,7 @@ impl TermKind {
             | TermKind::StopClass { task }
             | TermKind::RuntimeUsedUp { task }
             | TermKind::PreemptionOff { task, .. }
-            | TermKind::LockWait { owner: task }
+            | TermKind::LockWait { owner: task, .. }
             | TermKind::PriorityInversion { behind: task, .. }
             | TermKind::Stopped { by: Some(task), .. }
             | TermKind::Quota { of: Some(task) }
@@ -411,7 +413,10 @@ impl TermKind {
             TermKind::Quota { of: Some(_) } => {
                 format!("CPU quota of the control group of {who} used up")
             }
-            TermKind::LockWait { .. } => format!("lock held by {who}"),
+            TermKind::LockWait { halted: None, .. } => format!("lock held by {who}"),
+            TermKind::LockWait {
+                halted: Some(how), ..
+            } => format!("lock held by {who}, which was {}", stopped(*how, 0)),
             TermKind::PriorityInversion { owner, .. } => {
                 format!("lock held by {owner}, preempted for {who}")
             }

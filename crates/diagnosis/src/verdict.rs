@@ -479,7 +479,15 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         TermKind::Throttled { .. } | TermKind::RuntimeUsedUp { .. } => {
             limited(kind, &who, *cpu, &there)
         }
-        TermKind::LockWait { .. } => format!("{who} held a lock that it waited for, for"),
+        TermKind::LockWait { halted: None, .. } => {
+            format!("{who} held a lock that it waited for, for")
+        }
+        TermKind::LockWait {
+            halted: Some(how), ..
+        } => {
+            let stopped = stopped(*how, 0);
+            format!("{who} held a lock that it waited for, and was {stopped}, for")
+        }
         TermKind::PriorityInversion { owner, .. } => {
             format!("{who} ran{there} ahead of {owner}, which held a lock that it waited for, for")
         }

@@ -354,6 +354,33 @@ fn an_owner_that_waits_for_another_task_itself_is_not_the_cause() {
     check(MIDDLE, waits);
 }
 
+#[test]
+fn an_owner_that_is_stopped_is_told_with_that_and_whoever_continues_it_is_no_owner() {
+    let check = |state: i64, how: &str| {
+        let stopper = Task::fair(7, "stopper");
+        let trace = waits_for(LOCK, OWNER).at(1200).leave(OWNER, state, stopper);
+        let trace = trace.at(3000).wake(OWNER).after(1).preempt(stopper, OWNER);
+        let trace = ends(released(trace.at(3100)), VICTIM, 3152);
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let longest = &diagnosis.activations[0].ledger.terms[0];
+        let owner = "lock held by owner (tid 200, rt 30)";
+        assert_eq!(
+            longest.kind.to_string(),
+            format!("{owner}, which was {how}")
+        );
+        assert!(longest.duration.as_ns() >= 1_799_000, "{longest:?}");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        let says =
+            format!("owner (tid 200, rt 30) held a lock that it waited for, and was {how}, for");
+        assert!(
+            verdict.conclusive && verdict.sentence.contains(&says),
+            "{verdict:?}"
+        );
+    };
+    check(4, "stopped by a signal");
+    check(8, "stopped for its tracer");
+}
+
 const LAST: Task = Task::rt(400, "last", 20);
 
 /// The victim's lock is that of the owner, who waits for one of the last from 1200 µs on, or did so

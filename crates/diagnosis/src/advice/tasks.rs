@@ -271,7 +271,11 @@ pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
 }
 
 pub(super) fn hold_lock_shorter(case: &Case<'_>) -> Option<(String, String)> {
-    let TermKind::LockWait { owner } = &case.culprit.kind else {
+    let TermKind::LockWait {
+        owner,
+        halted: None,
+    } = &case.culprit.kind
+    else {
         return None;
     };
     let because = format!("{} holds the lock for all of its work", owner.comm);

@@ -245,6 +245,7 @@ impl Builder {
             cpu,
             by: by as u16, // at most CPUS_MAX
             kind,
+            halted: None,
         });
     }
 

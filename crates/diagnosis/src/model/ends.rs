@@ -46,6 +46,15 @@ impl TaskState {
     }
 }
 
+/// What stopped a task that leaves its CPU so.
+pub(super) fn halt(pause: Pause) -> Option<StopKind> {
+    match pause {
+        Pause::Stopped => Some(StopKind::Signal),
+        Pause::Traced => Some(StopKind::Traced),
+        _ => None,
+    }
+}
+
 impl Builder {
     /// Whether a task is in an activation that is judged to its end.
     pub(super) fn is_judged_to_its_end(&self, state: &TaskState) -> bool {
@@ -126,15 +135,11 @@ impl Builder {
         };
         // A watch says more of it.
         if !self.families.hit {
-            let how = match pause {
-                Pause::Traced => StopKind::Traced,
-                _ => StopKind::Signal,
-            };
             self.evidence.saw_stop(Stopped {
                 cpu: Cpu(cpu),
                 time: Instant::from_ns(now_ns),
                 task: version.task_ref(),
-                how,
+                how: halt(pause).unwrap_or(StopKind::Signal),
                 by: None,
                 signal: 0,
                 asleep: Asleep::No,

@@ -5,6 +5,7 @@ use kernel_state::Pause;
 use super::build::Builder;
 use super::candidates::End;
 use super::chain::{NewNode, NodeId};
+use super::ends::halt;
 use super::tasks::{MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, What};
 use crate::StepKind;
@@ -57,6 +58,7 @@ impl Builder {
         self.cycles.leaves(prev.0, cpu, now_ns, pause);
         self.work_pauses(cpu, now_ns, prev, pause);
         self.leave(cpu, now_ns, prev, runnable);
+        self.halts(prev, pause);
         self.tasks.state(prev).ends = false;
         let priority = |tasks: &Tasks, task: TaskIndex| {
             let version = tasks.version(tasks.states[task.0 as usize].version);
@@ -89,6 +91,15 @@ impl Builder {
     }
 
     /// `task` leaves the CPU.
+    /// The task left its CPU for that reason, as its log says last.
+    fn halts(&mut self, task: TaskIndex, pause: Pause) {
+        if let Some(left) = self.tasks.state(task).log.last_mut()
+            && left.kind == MomentKind::OutBlocked
+        {
+            left.halted = halt(pause);
+        }
+    }
+
     fn leave(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, runnable: bool) {
         let idle = self.is_idle(task);
         let has_wakeup = self.families.wakeup;

@@ -8,7 +8,7 @@ use event::{COMM_BYTES_MAX, NamedTask, Prio, Tid};
 
 use super::chain::NodeId;
 use super::ends::Work;
-use event::evidence::TaskRef;
+use event::evidence::{StopKind, TaskRef};
 use kernel_state::{Comm, Kernel, ProcId, TaskFilter};
 
 /// A task as it was between two changes of its name or priority.
@@ -94,6 +94,8 @@ pub(crate) struct Moment {
     /// The CPU on which it happened: the waker's, for a wake-up.
     pub by: u16,
     pub kind: MomentKind,
+    /// It left the CPU as it was stopped, which is no sleep.
+    pub halted: Option<StopKind>,
 }
 
 /// A softirq that runs on a task's time. It leaves the CPU with the task.

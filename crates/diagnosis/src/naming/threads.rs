@@ -64,7 +64,7 @@ impl Key {
             Key::Kept(id, hit) => Key::Kept(other(0, id), hit),
             Key::Throttled(Some(id)) => Key::Throttled(Some(other(0, id))),
             Key::Served(id) => Key::Served(other(0, id)),
-            Key::LockWait(owner) => Key::LockWait(other(0, owner)),
+            Key::LockWait(owner, halted) => Key::LockWait(other(0, owner), halted),
             Key::Inversion(owner, behind) => Key::Inversion(other(0, owner), other(1, behind)),
             key => key,
         }
