@@ -67,8 +67,10 @@ fn run(program: &mut Command, line: &str) -> Ran {
         word => word,
     });
     program.args(words);
-    // Not behind an option that would take the first for its value.
-    if !line.ends_with("-p") && !line.ends_with("--policy") {
+    // Not behind an option that would take the first for its value, alone or among letters.
+    let last = line.split_whitespace().last().unwrap_or_default();
+    let is_letters = last.starts_with('-') && !last.starts_with("--");
+    if last != "--policy" && !(is_letters && last.ends_with('p')) {
         program.args(["-q", "-D", "0", "-l", "3"]);
     }
     ran(&program.output().expect("it starts"))

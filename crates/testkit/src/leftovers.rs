@@ -35,6 +35,8 @@ impl<'a> Leftovers<'a> {
     /// # Panics
     /// When something is.
     pub fn check_removed(&self, folder: &Path, delay_ms: u64) {
+        // Who is killed at once has not made it.
+        std::fs::create_dir_all(folder.join("rtscope-snapshots")).expect("a folder");
         let mut doctor = Command::new(self.rtscope);
         doctor.args(["doctor", "--clean", "--output", "rtscope-snapshots"]);
         let cleaned = doctor.current_dir(folder).output().expect("rtscope starts");
