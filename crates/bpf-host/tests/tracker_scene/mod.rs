@@ -297,8 +297,18 @@ unsafe impl Sync for Mutex {}
 fn contention() -> Span {
     static MUTEX: Mutex = Mutex(std::cell::UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
     static HELD: AtomicI32 = AtomicI32::new(0);
-    let owner = std::thread::spawn(|| {
+    static READY: AtomicI32 = AtomicI32::new(0);
+    let until = |set: &AtomicI32| {
+        while set.load(Ordering::Acquire) == 0 {
+            std::thread::sleep(Time::from_millis(1));
+        }
+    };
+    HELD.store(0, Ordering::Release);
+    READY.store(0, Ordering::Release);
+    let owner = std::thread::spawn(move || {
         become_urgent("scene-owner", ASIDE, 12);
+        // On a busy machine, the other one begins late.
+        until(&READY);
         // SAFETY: the mutex is initialised and lives for ever.
         unsafe { libc::pthread_mutex_lock(MUTEX.0.get()) };
         HELD.store(1, Ordering::Release);
@@ -306,11 +316,10 @@ fn contention() -> Span {
         // SAFETY: locked above.
         unsafe { libc::pthread_mutex_unlock(MUTEX.0.get()) };
     });
-    let waiter = std::thread::spawn(|| {
+    let waiter = std::thread::spawn(move || {
         become_urgent("scene-waiter", STAGE, 11);
-        while HELD.load(Ordering::Acquire) == 0 {
-            std::thread::sleep(Time::from_millis(1));
-        }
+        READY.store(1, Ordering::Release);
+        until(&HELD);
         // SAFETY: as above; what is locked is unlocked.
         unsafe {
             let (span, _) = span(|| libc::pthread_mutex_lock(MUTEX.0.get()));
@@ -357,6 +366,11 @@ impl Waiter {
             }
         });
         Waiter { word, thread }
+    }
+
+    /// It waits anew.
+    pub fn stir(&self) {
+        futex(&self.word, libc::FUTEX_WAKE, 1);
     }
 
     pub fn release(self) {
