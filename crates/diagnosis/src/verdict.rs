@@ -440,10 +440,9 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         ..
     } = culprit;
     let who = kind.who(culprit.tasks);
-    let there = if *cpu == here {
-        String::new()
-    } else {
-        format!(" on {cpu}")
+    let there = match *cpu == here {
+        true => String::new(),
+        false => format!(" on {cpu}"),
     };
     let what = match kind {
         TermKind::InterruptsOff { function, .. } => {
@@ -479,14 +478,10 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         TermKind::Throttled { .. } | TermKind::RuntimeUsedUp { .. } => {
             limited(kind, &who, *cpu, &there)
         }
-        TermKind::LockWait { halted: None, .. } => {
-            format!("{who} held a lock that it waited for, for")
-        }
-        TermKind::LockWait {
-            halted: Some(how), ..
-        } => {
-            let stopped = stopped(*how, 0);
-            format!("{who} held a lock that it waited for, and was {stopped}, for")
+        TermKind::LockWait { halted, .. } => {
+            let halted = halted.map(|how| format!(" and was {},", stopped(how, 0)));
+            let halted = halted.unwrap_or_default();
+            format!("{who} held a lock that it waited for,{halted} for")
         }
         TermKind::PriorityInversion { owner, .. } => {
             format!("{who} ran{there} ahead of {owner}, which held a lock that it waited for, for")
