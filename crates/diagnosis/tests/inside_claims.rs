@@ -289,18 +289,18 @@ fn an_inversion_without_a_known_owner_gets_its_advice() {
 #[test]
 fn a_clock_that_was_set_is_the_cause_and_nobody_is_accused() {
     // The victim sleeps by the wall clock, for 10 ms each time; before the third time the clock is
-    // set.
+    // set. Its timers lie on its stack, at another place for each call.
     let wall_ns: i64 = 1_700_000_000_000_000_000;
     let expire = |trace: SyntheticTrace, us: i64, set_ns: i64| {
         let now = Value::Signed(wall_ns + us * 1_000 + set_ns);
-        let timer = [("hrtimer", Value::Unsigned(0x2000)), ("now", now)];
+        let timer = [("hrtimer", Value::Unsigned(us as u64)), ("now", now)];
         let trace = trace
             .at(us)
             .late_timer(us - set_ns / 1_000, Task::IDLE, 2, 0, &[]);
         let trace = trace
             .timer_irq()
             .event("timer_hrtimer_expire_entry", &timer);
-        let trace = trace.wake(VICTIM).hrtimer_done(0x2000).timer_irq_end();
+        let trace = trace.wake(VICTIM).hrtimer_done(us as u64).timer_irq_end();
         trace.after(5).run(VICTIM).after(100)
     };
     let check = |set_ns: i64, says: bool| {
@@ -332,6 +332,23 @@ fn a_clock_that_was_set_is_the_cause_and_nobody_is_accused() {
     // Another clock, and a little adjustment.
     check(37_000_000_000, false);
     check(300_000, false);
+}
+
+#[test]
+fn a_timer_of_the_wall_clock_is_late_since_its_expiry_in_a_recording_too() {
+    let wall_us = 1_700_000_000_000_000;
+    let trace = SyntheticTrace::new().at(10).run(VICTIM);
+    let trace = trace.hrtimer_start(0x2000, wall_us + 1_000);
+    let trace = trace.after(1).block(VICTIM, Task::IDLE);
+    let now = Value::Signed((wall_us + 61_000) * 1_000);
+    let timer = [("hrtimer", Value::Unsigned(0x2000)), ("now", now)];
+    let trace = trace.at(61_000).timer_irq();
+    let trace = trace.event("timer_hrtimer_expire_entry", &timer);
+    let trace = trace.wake(VICTIM).hrtimer_done(0x2000).timer_irq_end();
+    let trace = trace.after(5).run(VICTIM).after(100);
+    let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+    let activation = &diagnosis.activations[0];
+    assert_eq!(activation.origin.as_ns(), 1_000_000, "{activation:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use trace::{EventView, LossCause, Lost, LostFrom};
 use super::boosts::Boost;
 use super::candidates::{Candidates, End};
 use super::chain::{Arena, NodeId};
+use super::clocks::OtherClocks;
 use super::cpu::{Armed, CpuState};
 use super::ends::Work;
 use super::late_expiries::LateExpiry;
@@ -38,8 +39,7 @@ pub(super) struct Builder {
     pub(super) contended: Vec<Contended>,
     pub(super) boosts: Vec<Boost>,
     pub(super) late_expiries: Vec<LateExpiry>,
-    /// By how much the clock of a timer is ahead of the trace's, as it expired last.
-    pub(super) ahead_ns: HashMap<u64, i64>,
+    pub(super) other_clocks: OtherClocks,
     pub(super) clock_sets: Vec<(i64, Duration)>,
     pub(super) candidates: Candidates,
     pub(super) cycles: Cycles,
@@ -78,7 +78,7 @@ impl Builder {
             contended: vec![],
             boosts: vec![],
             late_expiries: vec![],
-            ahead_ns: HashMap::new(),
+            other_clocks: OtherClocks::default(),
             clock_sets: vec![],
             logged: 0,
             records_min,

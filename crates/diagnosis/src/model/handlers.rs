@@ -1,6 +1,6 @@
 //! The pass over the events: interrupts, softirqs, timers, NMIs.
 
-use event::{Cpu, Duration};
+use event::Cpu;
 use trace::EventView;
 
 use super::Contended;
@@ -18,12 +18,6 @@ use kernel_state::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 /// How far a timer's clock may be from the trace's to count as the same. Other clocks differ by
 /// the time since 1970, or by the time that the machine slept.
 const SAME_CLOCK_NS: u64 = 50_000_000;
-/// A clock that moves by less was adjusted, or its reading and the event's were far apart.
-const CLOCK_SET_NS_MIN: i64 = 1_000_000;
-/// One that moves by more is another clock: the timer's memory was used again. TAI is 37 s ahead.
-const CLOCK_SET_NS_MAX: i64 = 30_000_000_000;
-/// So many timers of other clocks are kept in mind.
-const OTHER_CLOCKS_MAX: usize = 65_536;
 /// A later expiry is not believed: the timer was started again where we did not see it.
 const LATENESS_MAX_NS: i64 = 10_000_000_000;
 /// Steps of a handler's chain behind which an expiry may be put.
@@ -291,9 +285,18 @@ impl Builder {
         let armed = self.timers.remove(&hrtimer);
         self.cpu(cpu).slack = None;
         let same_clock = base_now_ns.abs_diff(now_ns) <= SAME_CLOCK_NS;
-        if !same_clock {
-            self.other_clock(now_ns, hrtimer, base_now_ns);
+        let ahead_ns = match same_clock {
+            true => 0,
+            false => base_now_ns.saturating_sub(now_ns),
+        };
+        if !same_clock && let Some(by) = self.other_clocks.reads(ahead_ns) {
+            self.clock_sets.push((now_ns, by));
         }
+        // By the trace's clock, as the timer's own is ahead of it now.
+        let armed = armed.map(|armed| Armed {
+            due_ns: armed.due_ns.saturating_sub(ahead_ns),
+            ..armed
+        });
         if let Some(armed) =
             armed.filter(|_| same_clock && !self.cpus[cpu as usize].frames.is_empty())
             && now_ns.saturating_sub(armed.due_ns) <= LATENESS_MAX_NS
@@ -312,7 +315,6 @@ impl Builder {
         };
         let mut chain = base;
         if let Some(armed) = armed.filter(believed)
-            && same_clock
             && first.depth <= REBASE_DEPTH_MAX
         {
             self.cpu(cpu).slack = (armed.slack_ns > 0).then_some(armed);
@@ -335,21 +337,6 @@ impl Builder {
         };
         let node = self.arena.add(chain, step);
         self.set_handler_chain(cpu, node);
-    }
-
-    /// A timer of another clock expires: it may have been set since the timer expired last.
-    fn other_clock(&mut self, now_ns: i64, hrtimer: u64, base_now_ns: i64) {
-        let ahead_ns = base_now_ns.saturating_sub(now_ns);
-        if self.ahead_ns.len() >= OTHER_CLOCKS_MAX {
-            self.ahead_ns.clear();
-        }
-        let Some(before_ns) = self.ahead_ns.insert(hrtimer, ahead_ns) else {
-            return;
-        };
-        let by_ns = ahead_ns.saturating_sub(before_ns);
-        if (CLOCK_SET_NS_MIN..=CLOCK_SET_NS_MAX).contains(&by_ns.saturating_abs()) {
-            self.clock_sets.push((now_ns, Duration::from_ns(by_ns)));
-        }
     }
 
     fn timer_exit(&mut self, cpu: u32) {

@@ -5,6 +5,7 @@ mod boosts;
 mod build;
 mod candidates;
 mod chain;
+mod clocks;
 mod cpu;
 mod ends;
 mod forget;
@@ -60,7 +61,7 @@ pub(crate) struct Model {
     pub page_faults: Vec<(i64, VersionId)>,
     /// When which task made a system call, in time order.
     pub system_calls: Vec<(i64, VersionId)>,
-    /// When a clock that is not the trace's was seen to have been set, and by how much.
+    /// When a clock that is not the trace's was seen to have been set forward, and by how much.
     pub clock_sets: Vec<(i64, Duration)>,
     /// Waits of CPUs for spinning locks.
     pub contended: Vec<Contended>,

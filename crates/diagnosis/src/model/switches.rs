@@ -90,7 +90,6 @@ impl Builder {
         }
     }
 
-    /// `task` leaves the CPU.
     /// The task left its CPU for that reason, as its log says last.
     fn halts(&mut self, task: TaskIndex, pause: Pause) {
         if let Some(left) = self.tasks.state(task).log.last_mut()
@@ -100,6 +99,7 @@ impl Builder {
         }
     }
 
+    /// `task` leaves the CPU.
     fn leave(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, runnable: bool) {
         let idle = self.is_idle(task);
         let has_wakeup = self.families.wakeup;
