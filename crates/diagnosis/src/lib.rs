@@ -28,6 +28,7 @@ mod model;
 mod naming;
 mod own_cost;
 mod phases;
+mod policy;
 mod public;
 mod query;
 mod quota;

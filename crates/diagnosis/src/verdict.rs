@@ -10,6 +10,7 @@ use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::host;
 use crate::model::Model;
+use crate::policy::FairPolicy;
 use crate::signature;
 use crate::term::{TermKind, off_or_not, stopped};
 use event::evidence::{BlockedOn, Stack, StepKind, TaskRef};
@@ -230,7 +231,7 @@ fn sentence(
     late: &LateActivation,
     (culprits, conclusive): (&[Culprit], bool),
 ) -> String {
-    let task = &late.task;
+    let task = late_task(model, late);
     let waits = matches!(late.ledger.grade, Grade::Censored)
         && late
             .steps
@@ -337,6 +338,18 @@ pub(crate) fn lacks_evidence(model: &Model, late: &LateActivation) -> bool {
         end: late.end,
     };
     model.lacks_evidence(range, late.hit.as_ref().map(|hit| hit.end_kind))
+}
+
+/// The late task, with its policy where its priority does not show that.
+fn late_task(model: &Model, late: &LateActivation) -> String {
+    let task = &late.task;
+    match FairPolicy::of(model, task.tid).filter(|_| !task.prio.is_real_time()) {
+        Some(policy) => {
+            let (comm, tid, prio) = (&task.comm, task.tid, task.prio);
+            format!("{comm} (tid {tid}, {prio}, {})", policy.name())
+        }
+        None => task.to_string(),
+    }
 }
 
 /// What happened, and for how long. A response is told from the wait that begins it.

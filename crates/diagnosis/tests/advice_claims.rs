@@ -92,6 +92,34 @@ fn a_fair_victim_gets_no_real_time_policy() {
 }
 
 #[test]
+fn a_victim_of_sched_idle_is_told_so_and_leaves_that_policy_as_nice_values_do_nothing_for_it() {
+    const TARGET: i64 = 0;
+    let victim = Task::fair(100, "audio");
+    let equal = Task::fair(200, "compiler");
+    let check = |policy: u64, told: &str, expect: &str| {
+        let trace = begun(victim).at(500).preempt(FAIR, equal);
+        let trace = woken(trace, victim).at(21_000);
+        let trace = trace.moment_of_policy(victim, TARGET, 0, policy);
+        let trace = trace.block(equal, victim).build();
+        let tasks = TaskFilter::from(Tid(victim.tid));
+        let query = Query {
+            tasks,
+            ..Query::default()
+        };
+        let diagnosis = diagnose(&trace, &query).expect("a diagnosis");
+        let verdict = diagnosis.verdict().expect("it was late");
+        assert!(verdict.sentence.starts_with(told), "{}", verdict.sentence);
+        let commands: Vec<_> = verdict.advice.iter().map(|a| a.command.as_str()).collect();
+        assert_eq!(commands, ["taskset -pc 1 200", expect], "policy {policy}");
+    };
+    let renice = "renice -n -10 -p 100";
+    check(0, "audio (tid 100, nice 0) was late", renice);
+    check(3, "audio (tid 100, nice 0, SCHED_BATCH) was late", renice);
+    let leave = "chrt -o -p 0 100";
+    check(5, "audio (tid 100, nice 0, SCHED_IDLE) was late", leave);
+}
+
+#[test]
 fn the_hop_that_waited_is_the_one_that_advice_is_for() {
     // The hog keeps the source from CPU 1; the victim waits for the source on CPU 0.
     let (source, busy) = (Task::rt(400, "source", 40), Task::rt(900, "busy", 98));

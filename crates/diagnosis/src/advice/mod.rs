@@ -32,13 +32,14 @@ const THRESHOLD_DIGITS: u32 = 3;
 
 /// All rules; within one culprit, the most effective and the safest first: moving one task harms
 /// nobody else, a higher priority may.
-const RULES: [Rule; 26] = [
+const RULES: [Rule; 27] = [
     ("move-interrupt-thread", tasks::move_interrupt_thread),
     ("move-task", tasks::move_task),
     ("leave-deadline", tasks::leave_deadline),
     ("lower-task", tasks::lower_task),
     ("renice-task", tasks::renice_task),
     ("raise-victim", tasks::raise_victim),
+    ("leave-idle-policy", tasks::leave_idle_policy),
     ("raise-weight", tasks::raise_weight),
     ("widen-affinity", tasks::widen_affinity),
     ("inherit-priority", tasks::inherit_priority),

@@ -6,6 +6,7 @@ use event::kernel_threads;
 use super::{Case, for_culprit, other_cpus, task_of};
 use crate::finding::LateActivation;
 use crate::inside::waker_after;
+use crate::policy::FairPolicy;
 use crate::term::TermKind;
 
 /// Priorities above belong to the kernel's own watchdog and stop threads.
@@ -193,10 +194,29 @@ pub(super) fn raise_victim(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, commands.join(" && ")))
 }
 
+/// Whether it is the late task that waited, and that has SCHED_IDLE.
+fn is_idle_victim(case: &Case<'_>) -> bool {
+    let victim = case.late.task.tid;
+    let policy = FairPolicy::of(case.model, victim);
+    policy == Some(FairPolicy::Idle) && case.waiter().tid == victim
+}
+
+/// A nice value does nothing for a task of SCHED_IDLE.
+pub(super) fn leave_idle_policy(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|_| is_idle_victim(case))?;
+    task.prio.nice()?;
+    let victim = &case.late.task;
+    let because = format!(
+        "{} has SCHED_IDLE: it gets what {} and all others leave, whatever its nice value",
+        victim.comm, task.comm
+    );
+    Some((because, format!("chrt -o -p 0 {}", victim.tid)))
+}
+
 /// Two fair tasks share the CPU by their weights. A real-time policy for one of them would starve
 /// what else the CPU has to do.
 pub(super) fn raise_weight(case: &Case<'_>) -> Option<(String, String)> {
-    let task = behind(case)?;
+    let task = behind(case).filter(|_| !is_idle_victim(case))?;
     let waiter = case.waiter();
     // One that was made real-time meanwhile has no weight any more.
     let is_late_one = waiter.tid == case.late.task.tid;
