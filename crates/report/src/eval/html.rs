@@ -35,7 +35,13 @@ polyline{fill:none;stroke:var(--bar);stroke-width:1.5}.axis{\
 stroke:var(--soft);fill:none}.grid{stroke:var(--line);stroke-width:.5}.budget{\
 stroke:var(--bad);stroke-dasharray:4 3}pre{white-space:pre-wrap;\
 background:color-mix(in srgb,var(--ink) 6%,transparent);padding:.8rem;border-radius:6px}code{\
-font-size:.92em}";
+font-size:.92em}\
+@media print{:root{color-scheme:light;--ink:#000;--soft:#444;--line:#bbb;--paper:#fff;\
+--bar:#3b6ea5;--bad:#b3261e;--good:#1a7f37}body{max-width:none;margin:0;padding:0;\
+font-size:10pt}.scroll{overflow:visible}table{font-size:8.5pt}.figures{font-size:7pt;width:100%}\
+.figures th,.figures td{padding:.2rem .15rem;white-space:normal}.text,code{overflow-wrap:anywhere}\
+h2,h3,figcaption{break-after:avoid}figure,tr{break-inside:avoid}.two{display:block}\
+*{print-color-adjust:exact}}";
 
 /// The whole page, from the JSON object of an evaluation.
 pub fn eval_html(evaluation: &Value) -> String {
@@ -359,6 +365,9 @@ mod tests {
             "Machine: robot &lt;7&gt;",
             "Note: before &lt;the&gt; fix",
             "rtscope &lt;eval&gt;",
+            // Wide tables scroll on a screen, and are whole on paper.
+            "@media print{",
+            ".scroll{overflow:visible}",
             "</html>",
         ] {
             assert!(page.contains(expect), "{expect}: {page}");
