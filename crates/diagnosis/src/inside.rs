@@ -8,7 +8,7 @@ use crate::due;
 use crate::model::{Model, Moment, MomentKind, VersionId, What};
 use crate::naming::SKEW_MAX_NS;
 use crate::phases::{Doing, Phase, Since};
-use crate::stacks::{is_lock_sleep, is_page_fault};
+use crate::stacks::{is_lock_sleep, is_page_fault, reclaim};
 use crate::term::Reason;
 
 /// Phases in the making: each begins where the last one ended.
@@ -245,6 +245,11 @@ fn who(model: &Model, waking: &Moment) -> Option<(What, i32)> {
 fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases: &mut Phases) {
     let fault = is_page_fault(&record.stack);
     let waker = who(model, waking).filter(|(what, _)| *what == What::Task);
+    let sleeps = record.on == BlockedOn::Kernel && !is_lock_sleep(&record.stack);
+    if let Some(short) = reclaim(&record.stack).filter(|_| sleeps) {
+        phases.doing = Doing::Reclaim(short);
+        return;
+    }
     phases.doing = match record.on {
         BlockedOn::Kernel if is_lock_sleep(&record.stack) => {
             return released(model, waker, since_ns, waking.time_ns, phases);

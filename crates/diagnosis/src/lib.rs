@@ -58,4 +58,4 @@ pub use json::{diagnosis_json, hit_json};
 pub use kernel_state::{TaskFilter, softirq_name};
 pub use lengths::Lengths;
 pub use query::{Query, Until};
-pub use term::{Reason, Sum, Term, TermKind};
+pub use term::{Reason, Short, Sum, Term, TermKind};

@@ -10,7 +10,7 @@ use crate::own_cost;
 use crate::phases::{Doing, Phase, Since};
 use crate::quota;
 use crate::stacks::{is_at_border, is_behind_interrupt, section_function};
-use crate::term::Reason;
+use crate::term::{Reason, Short};
 
 mod settle;
 mod threads;
@@ -57,6 +57,7 @@ pub(crate) enum Key {
     Inversion(u32, u32),
     Io,
     PageFault,
+    Reclaim(Short),
     Migration,
     Switch,
     Unexplained(Reason),
@@ -153,6 +154,7 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
         Doing::Missing(_)
         | Doing::Io
         | Doing::PageFault
+        | Doing::Reclaim(_)
         | Doing::Stopped(_)
         | Doing::Slack
         | Doing::OwnerSleeps { .. } => {
@@ -544,6 +546,7 @@ pub(crate) fn proper(phase: &Phase) -> Key {
         Doing::Running { .. } | Doing::OwnerRuns { .. } | Doing::OwnerWaits { .. } => Key::Switch,
         Doing::Io => Key::Io,
         Doing::PageFault => Key::PageFault,
+        Doing::Reclaim(short) => Key::Reclaim(short),
         Doing::Stopped(stop) => Key::Stopped(stop),
         Doing::Slack => Key::Slack,
         Doing::OwnerSleeps { owner, halted } => Key::LockWait(owner.0, halted),

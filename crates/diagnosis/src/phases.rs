@@ -5,7 +5,7 @@ use event::{Cpu, Instant, Prio};
 use crate::due;
 use crate::inside;
 use crate::model::{Model, MomentKind, VersionId, What};
-use crate::term::Reason;
+use crate::term::{Reason, Short};
 use event::evidence::{Step, StepKind, StopKind};
 
 /// What the chain does in a phase.
@@ -40,6 +40,8 @@ pub(crate) enum Doing {
     Io,
     /// A task of the chain waits for what a page fault asked for.
     PageFault,
+    /// A task of the chain waits for memory that is freed for it.
+    Reclaim(Short),
     /// The owner of a lock that a task of the chain waits for runs.
     OwnerRuns {
         /// The owner.

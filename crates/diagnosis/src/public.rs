@@ -118,6 +118,7 @@ fn of_nobody(key: Key) -> TermKind {
         Key::OwnCost => TermKind::OwnCost,
         Key::Io => TermKind::BlockIo,
         Key::PageFault => TermKind::PageFault,
+        Key::Reclaim(short) => TermKind::Reclaim { short },
         Key::Migration => TermKind::Migration,
         Key::Switch => TermKind::Switch,
         Key::Unexplained(reason) => TermKind::Unexplained(reason),

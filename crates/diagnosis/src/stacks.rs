@@ -1,5 +1,6 @@
 //! What kernel stacks show: which function did the work, and what merely served it.
 
+use crate::term::Short;
 use event::evidence::{Frame, LateTimer, Stack};
 
 /// A function that is not what took the time, by how its name begins (kernel names).
@@ -194,6 +195,29 @@ const PAGE_FAULTS: [&str; 3] = ["handle_mm_fault", "exc_page_fault", "do_page_fa
 pub(crate) fn is_page_fault(stack: &Stack) -> bool {
     let mut named = stack.iter().filter_map(Frame::function);
     named.any(|name| PAGE_FAULTS.contains(&name))
+}
+
+/// Functions that free memory of a control group for what its task asks for, or make that one wait
+/// for having too much (kernel names).
+const GROUP_RECLAIMS: [&str; 3] = [
+    "try_to_free_mem_cgroup_pages",
+    "mem_cgroup_handle_over_high",
+    "__mem_cgroup_handle_over_high",
+];
+/// Those that free memory of the whole machine.
+const RECLAIMS: [&str; 2] = ["try_to_free_pages", "throttle_direct_reclaim"];
+
+/// Where memory was short, if the stack was taken while some was freed for the task.
+pub(crate) fn reclaim(stack: &Stack) -> Option<Short> {
+    let has = |names: &[&str]| {
+        let mut named = stack.iter().filter_map(Frame::function);
+        named.any(|name| names.contains(&name))
+    };
+    if has(&GROUP_RECLAIMS) {
+        Some(Short::Group)
+    } else {
+        has(&RECLAIMS).then_some(Short::Machine)
+    }
 }
 
 /// How the functions begin in which a task sleeps for a lock of the kernel's (kernel names).

@@ -126,6 +126,15 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Where memory was short that a task waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Short {
+    /// In its control group.
+    Group,
+    /// In the machine.
+    Machine,
+}
+
 /// The name of a span of time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -234,6 +243,11 @@ pub enum TermKind {
     BlockIo,
     /// A page that was not there.
     PageFault,
+    /// It waited for memory that was freed for it.
+    Reclaim {
+        /// Where memory was short.
+        short: Short,
+    },
     /// From the move to another CPU to running there.
     Migration,
     /// From the decision to switch to the switch.
@@ -296,6 +310,7 @@ impl TermKind {
             TermKind::PriorityInversion { .. } => "priority_inversion",
             TermKind::BlockIo => "block_io",
             TermKind::PageFault => "page_fault",
+            TermKind::Reclaim { .. } => "memory_reclaim",
             TermKind::Migration => "migration",
             TermKind::Switch => "switch",
             TermKind::OwnRun => "own_run",
@@ -422,6 +437,10 @@ impl TermKind {
             }
             TermKind::BlockIo => "waiting for a device".to_owned(),
             TermKind::PageFault => "page fault".to_owned(),
+            TermKind::Reclaim { short } => match short {
+                Short::Group => "waiting for memory of its control group".to_owned(),
+                Short::Machine => "waiting for memory".to_owned(),
+            },
             TermKind::Migration => "migration".to_owned(),
             TermKind::Switch => "switch".to_owned(),
             TermKind::OwnRun => "own run".to_owned(),

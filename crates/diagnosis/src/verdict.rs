@@ -12,7 +12,7 @@ use crate::host;
 use crate::model::Model;
 use crate::policy::FairPolicy;
 use crate::signature;
-use crate::term::{TermKind, off_or_not, stopped};
+use crate::term::{Short, TermKind, off_or_not, stopped};
 use event::evidence::{BlockedOn, Stack, StepKind, TaskRef};
 
 /// Causes of at least this share make the signature of a group.
@@ -443,6 +443,26 @@ fn limited(kind: &TermKind, who: &str, cpu: Cpu, there: &str) -> String {
     }
 }
 
+/// How a quota that is used up is told: that of the late task, or of one that it waits for.
+fn used_up(of: Option<&TaskRef>) -> String {
+    match of {
+        None => "the CPU quota of its control group was used up for".to_owned(),
+        Some(of) => format!(
+            "the CPU quota of the control group of {of}, which it waits for, was used up for"
+        ),
+    }
+}
+
+/// How a wait for memory that the kernel frees is told.
+fn waited_for_memory(short: Short) -> &'static str {
+    match short {
+        Short::Group => {
+            "its control group was at its limit of memory, and it waited for some to be freed for"
+        }
+        Short::Machine => "memory was short, and it waited for some to be freed for",
+    }
+}
+
 /// What one culprit did; its CPU only where it is not `here`.
 fn clause(culprit: &Culprit, here: Cpu) -> String {
     let Culprit {
@@ -499,14 +519,10 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         TermKind::PriorityInversion { owner, .. } => {
             format!("{who} ran{there} ahead of {owner}, which held a lock that it waited for, for")
         }
-        TermKind::Quota { of: None } => {
-            "the CPU quota of its control group was used up for".to_owned()
-        }
-        TermKind::Quota { of: Some(of) } => format!(
-            "the CPU quota of the control group of {of}, which it waits for, was used up for"
-        ),
+        TermKind::Quota { of } => used_up(of.as_ref()),
         TermKind::BlockIo => "it waited for a device for".to_owned(),
         TermKind::PageFault => "its page faults took".to_owned(),
+        TermKind::Reclaim { short } => waited_for_memory(*short).to_owned(),
         TermKind::WakeupDelivery => format!("its wake-up took to reach {cpu}"),
         TermKind::Switch => format!("the switch to it{there} took"),
         TermKind::Migration => format!("its move to {cpu} took"),

@@ -166,6 +166,13 @@ fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
     };
     sleeps(1, &["io_schedule+0x1"], "waiting for a device");
     sleeps(1, &["handle_mm_fault+0x1"], "page fault");
+    let group = ["reclaim_throttle+0x1", "try_to_free_mem_cgroup_pages+0x1"];
+    let memory = "waiting for memory of its control group";
+    sleeps(0, &group, memory);
+    // Also where the memory is asked for by a page fault.
+    let fault = ["__mem_cgroup_handle_over_high+0x1", "handle_mm_fault+0x1"];
+    sleeps(0, &fault, memory);
+    sleeps(0, &["try_to_free_pages+0x1"], "waiting for memory");
     let why = "unexplained: it slept in the kernel, nothing says for what";
     sleeps(0, &["msleep+0x1"], why);
 }
