@@ -166,10 +166,17 @@ impl Process {
         self.until_changed(libc::WCONTINUED);
     }
 
-    /// Returns when it sleeps.
+    /// Returns when a sleep of it begins.
     pub fn until_asleep(&self) {
-        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", self.pid));
-        while !stat().is_ok_and(|stat| stat.contains(") S ")) {
+        let asleep = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid));
+            stat.is_ok_and(|stat| stat.contains(") S "))
+        };
+        // Of a sleep that nobody saw begin, the end may be near.
+        while asleep() {
+            std::thread::yield_now();
+        }
+        while !asleep() {
             std::thread::yield_now();
         }
     }
