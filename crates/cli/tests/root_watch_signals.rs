@@ -81,7 +81,7 @@ fn two_watches_see_the_same_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let before = tracefs_instances();
     let _victim = victim();
-    let words = ["--for", "3s", "--over", "1us", "--rate", "2/s"];
+    let words = ["--for", "3s", "--over", "1us", "--rate", "5/s"];
     let watches = [start(folder.path(), &words), start(folder.path(), &words)];
     // Both have ended before anything is claimed: a failure leaves nobody behind.
     let outputs = watches.map(|watch| watch.wait_with_output().expect("it ends"));
