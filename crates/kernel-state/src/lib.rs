@@ -8,6 +8,7 @@
 
 pub mod bind;
 mod change;
+mod clocks;
 mod cycles;
 mod devices;
 mod finish;
@@ -44,6 +45,7 @@ use process::Processes;
 
 pub use bind::Pause;
 pub use change::{Block, Change, Sink, Topic, Topics};
+pub use clocks::{ClockReading, OtherClocks};
 pub use cycles::{Cycles, Inside};
 pub use event::kernel_threads::passes_work_on;
 pub use functions::FunctionId;

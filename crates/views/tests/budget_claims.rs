@@ -1,6 +1,6 @@
 //! What traces say about budgets.
 
-use event::TimeRange;
+use event::{TimeRange, Value};
 use testkit::waiting::{HOG, WORK, wake_ups};
 use testkit::{SyntheticTrace, Task};
 use views::{Judgement, Rules, check_budgets};
@@ -306,6 +306,40 @@ fn a_timer_that_came_late_and_whose_thread_still_waits_breaks_the_response() {
     };
     check(trace(), "response of work within 3ms", "broken");
     check(trace(), "wake-up of work within 3ms", "there is no sample");
+}
+
+#[test]
+fn a_timer_whose_clock_was_set_forward_is_late_by_that_clock() {
+    const WALL_US: i64 = 1_700_000_000_000_000;
+    // It sleeps until so long after now by the wall clock, which is then set forward.
+    let sleeps = |trace: SyntheticTrace, [begin_us, end_us, set_us, by_us]: [i64; 4]| {
+        let due_us = WALL_US + end_us;
+        let trace = trace.at(begin_us).hrtimer_start(TIMER, due_us);
+        let trace = trace.after(1).block(WORK, HOG).at(set_us).timer_irq();
+        let now = Value::Signed((WALL_US + set_us + by_us) * 1_000);
+        let timer = [("hrtimer", Value::Unsigned(TIMER)), ("now", now)];
+        let trace = trace.event("timer_hrtimer_expire_entry", &timer);
+        let trace = trace.wake(WORK).hrtimer_done(TIMER).timer_irq_end();
+        trace.after(5).preempt(HOG, WORK)
+    };
+    let set = || {
+        let trace = SyntheticTrace::new().at(100_000).run(WORK);
+        let trace = sleeps(trace, [100_100, 110_000, 110_020, 0]);
+        let trace = sleeps(trace, [120_000, 130_000, 125_000, 60_000]);
+        trace.at(125_100).block(WORK, HOG).after(10).nmi(1)
+    };
+    check(set(), "timer of work within 55ms", "held");
+    check(set(), "timer of work within 54ms", "broken");
+    check(set(), "response of work within 55101us", "held");
+    check(set(), "response of work within 55ms", "broken");
+    // Set in the past, and nobody touched the clock: due at once.
+    let past = || {
+        let trace = SyntheticTrace::new().at(100_000).run(WORK);
+        let trace = sleeps(trace, [100_100, 110_000, 110_020, 0]);
+        let trace = sleeps(trace, [120_000, 60_000, 120_050, 0]);
+        trace.at(120_150).block(WORK, HOG).after(10).nmi(1)
+    };
+    check(past(), "timer of work within 50us", "held");
 }
 
 /// The thread is woken and runs.

@@ -8,7 +8,6 @@ use trace::{EventView, LossCause, Lost, LostFrom};
 use super::boosts::Boost;
 use super::candidates::{Candidates, End};
 use super::chain::{Arena, NodeId};
-use super::clocks::OtherClocks;
 use super::cpu::{Armed, CpuState};
 use super::ends::Work;
 use super::late_expiries::LateExpiry;
@@ -19,7 +18,7 @@ use crate::finding::Basis;
 use crate::query::{Query, Until};
 use event::evidence::{Kind, slack_floor};
 use kernel_state::bind::{self, Bound, Families, Known, Sched};
-use kernel_state::{Cycles, Kernel};
+use kernel_state::{Cycles, Kernel, OtherClocks};
 
 /// Builds a [`Model`] event by event.
 pub(super) struct Builder {

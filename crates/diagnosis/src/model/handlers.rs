@@ -15,9 +15,6 @@ use event::vectors::{UNKNOWN_INTERRUPT, UNLISTED_FIRST};
 use kernel_state::Kernel;
 use kernel_state::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 
-/// How far a timer's clock may be from the trace's to count as the same. Other clocks differ by
-/// the time since 1970, or by the time that the machine slept.
-const SAME_CLOCK_NS: u64 = 50_000_000;
 /// A later expiry is not believed: the timer was started again where we did not see it.
 const LATENESS_MAX_NS: i64 = 10_000_000_000;
 /// Steps of a handler's chain behind which an expiry may be put.
@@ -284,14 +281,9 @@ impl Builder {
         });
         let armed = self.timers.remove(&hrtimer);
         self.cpu(cpu).slack = None;
-        let same_clock = base_now_ns.abs_diff(now_ns) <= SAME_CLOCK_NS;
-        let ahead_ns = match same_clock {
-            true => 0,
-            false => base_now_ns.saturating_sub(now_ns),
-        };
-        if !same_clock && let Some(by) = self.other_clocks.reads(ahead_ns) {
-            self.clock_sets.push((now_ns, by));
-        }
+        let clock = self.other_clocks.reads(base_now_ns, now_ns);
+        let (same_clock, ahead_ns) = (clock.ahead_ns.is_none(), clock.ahead_ns.unwrap_or(0));
+        self.clock_sets.extend(clock.set.map(|by| (now_ns, by)));
         // By the trace's clock, as the timer's own is ahead of it now.
         let armed = armed.map(|armed| Armed {
             due_ns: armed.due_ns.saturating_sub(ahead_ns),

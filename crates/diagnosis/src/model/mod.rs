@@ -5,7 +5,6 @@ mod boosts;
 mod build;
 mod candidates;
 mod chain;
-mod clocks;
 mod cpu;
 mod ends;
 mod forget;

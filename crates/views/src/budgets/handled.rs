@@ -1,13 +1,13 @@
 //! Handlers of interrupts and softirqs, and timers' functions, for budgets of how long they run and
 //! how late they are called.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use event::evidence::slack_floor;
 use event::{Duration, Error, ErrorKind, Result};
 use expr::{Glob, Text};
 use kernel_state::bind::{Handler, Known};
-use kernel_state::{Kernel, ProcId, softirq_name};
+use kernel_state::{Kernel, OtherClocks, ProcId, softirq_name};
 use trace::EventView;
 
 /// What is meant by its name or its number.
@@ -95,8 +95,8 @@ struct Set {
 
 /// Timers that are kept; a trace without expiries would let them grow for ever.
 const TIMERS_MAX: usize = 1 << 16;
-/// A timer's clock is the trace's where both differ by less.
-const SAME_CLOCK_NS: u64 = 50_000_000;
+/// A timer that is pending over more sets of its clock than these is not followed over the first.
+const CLOCK_SETS_MAX: usize = 16;
 /// A wake-up by a later timer is not put down to it: that was set again where nobody saw it.
 const LATENESS_NS_MAX: i64 = 10_000_000_000;
 
@@ -109,6 +109,9 @@ pub(super) struct Handlers {
     timers: HashMap<u64, Set>,
     /// The timer whose function ran last on a CPU: it may be set again before anything else is.
     expired: HashMap<u32, (u64, Option<ProcId>)>,
+    clocks: OtherClocks,
+    /// When a clock was seen to have been set forward, and by how much.
+    clock_sets: VecDeque<(i64, Duration)>,
     /// The timer whose function runs on a CPU was due then.
     due_ns: Vec<Option<i64>>,
     /// From which slack on what a timer wakes is due before it.
@@ -243,21 +246,34 @@ impl Handlers {
         let owner = set.and_then(|set| set.owner);
         self.expired.insert(cpu, (timer, owner));
         self.leaves(cpu);
+        let clock = self.clocks.reads(base_now_ns, now_ns);
+        if let Some(by) = clock.set {
+            self.clock_sets.truncate(CLOCK_SETS_MAX - 1);
+            self.clock_sets.push_front((now_ns, by));
+        }
         let set = set?;
-        let late_ns = match base_now_ns.abs_diff(now_ns) <= SAME_CLOCK_NS {
-            true => now_ns.saturating_sub(set.expires_ns),
-            false => base_now_ns.saturating_sub(set.expires_ns),
-        };
-        // One that was set behind its instant is due at once.
-        let due_ns = now_ns.saturating_sub(late_ns.max(0)).max(set.at_ns);
+        let ahead_ns = clock.ahead_ns.unwrap_or(0);
+        let late_ns = now_ns
+            .saturating_add(ahead_ns)
+            .saturating_sub(set.expires_ns);
+        // One that was set behind its instant is due at once, by its clock at that time.
+        let first_ns = set.at_ns.saturating_sub(self.clock_set_since_ns(set.at_ns));
+        let due_ns = now_ns.saturating_sub(late_ns.max(0)).max(first_ns);
         // Slack is the owner's doing, and no part of how late the timer was.
         let since_ns = late_ns.saturating_add(set.slack_ns).max(0);
-        let release_ns = now_ns.saturating_sub(since_ns).max(set.at_ns);
+        let release_ns = now_ns.saturating_sub(since_ns).max(first_ns);
         if now_ns - release_ns <= LATENESS_NS_MAX {
             let cpu = cpu as usize;
             self.due_ns.resize(self.due_ns.len().max(cpu + 1), None);
             self.due_ns[cpu] = Some(release_ns);
         }
         Some(Handled::Timer(owner, due_ns))
+    }
+
+    /// By how much clocks were set forward since.
+    fn clock_set_since_ns(&self, since_ns: i64) -> i64 {
+        let sets = self.clock_sets.iter();
+        let since = sets.take_while(|(at_ns, _)| *at_ns >= since_ns);
+        since.fold(0, |sum_ns, (_, by)| sum_ns.saturating_add(by.as_ns()))
     }
 }
