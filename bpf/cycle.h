@@ -8,7 +8,7 @@
 #ifndef RTSCOPE_CYCLE_H
 #define RTSCOPE_CYCLE_H
 
-#include "release.h"
+#include "asked.h"
 
 #define GAP_MASK (RTS_GAPS_MAX - 1)
 #define GAP_US_MAX 0xffffffffull
@@ -100,6 +100,7 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 		state->releases++;
 	state->released_ns = release_ns;
 	state->cycle_ns = release_ns;
+	state->in_cycle = 1;
 	state->released_at = sleep_place(task);
 	if (!state->has_cycles)
 		return;
@@ -109,8 +110,8 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 }
 
 // Others wake a target that chose how long it sleeps at most, or that sleeps as it does for its
-// timer: it waits for the next thing to do. A timer that had expired before it slept, since
-// `slept_ns`, is not the one of this sleep.
+// timer: it waits for the next thing to do, unless that is an answer. A timer that had expired
+// before it slept, since `slept_ns`, is not the one of this sleep.
 static __always_inline bool waits_for_work(const struct task_state *state, struct task_struct *task,
 		rts_u64 slept_ns)
 {
@@ -128,12 +129,19 @@ static __always_inline void cycle_wake(struct task_state *state, struct cpu_stat
 		cycle_begin(state, task, state->chain.origin_ns);
 		return;
 	}
-	if (!state->cycle_ns)
-		return;
-	if (waits_for_work(state, task, done_ns))
-		state->cycle_ns = 0;
-	else
+	if (is_answer(cpu, task, state, done_ns)) {
+		state->in_cycle = 1;
 		state->others++;
+	} else if (!state->cycle_ns) {
+		return;
+	} else if (waits_for_work(state, task, done_ns)) {
+		// What the cycle was about is done, or an answer is still to come.
+		if (state->others)
+			cycle_close(state, task, done_ns);
+		state->in_cycle = 0;
+	} else if (state->in_cycle) {
+		state->others++;
+	}
 }
 
 // The watch ends inside of a cycle.

@@ -81,6 +81,8 @@ struct cpu_state {
 	rts_u32 came_policy;
 	rts_u32 served; // a deadline server runs it; nobody can tell any more when it leaves
 	rts_u64 stacks_paid_ns; // until then the stacks that were taken here are paid for
+	rts_u32 came_asks; // who came on last may ask others, or pass on what it was asked
+	rts_u32 padding;
 };
 
 enum task_phase {
@@ -97,6 +99,13 @@ enum was_target {
 	WAS_NO_TARGET = 0,
 	WAS_TARGET = 1,
 	WAS_LENT_TARGET = 2, // only for as long as another task lent it its priority
+};
+
+// What a target asked of a task, directly or through others.
+struct wants {
+	rts_u64 cycle_ns; // in the cycle that began then
+	rts_s32 by;       // 0: nothing
+	rts_u32 answered; // it has woken the target since
 };
 
 // The frame is first: its address is the storage's own, and the verifier allows no arithmetic on a
@@ -125,7 +134,7 @@ struct task_state {
 	rts_u8 has_cycles; // others have woken it in between releases by its timer
 	rts_u8 left;    // its activation ended as it left the CPU, and it was not woken since
 	rts_u8 sleeps;  // it was woken once: it is no task that only computes
-	rts_u8 padding[1];
+	rts_u8 in_cycle; // its activation belongs to its present cycle, as its release or an answer
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told
 	rts_u64 reported_id; // of the hit that said that it still waits
@@ -147,6 +156,7 @@ struct task_state {
 	rts_u64 released_at; // where it slept until then
 	rts_u32 releases; // by its timer
 	rts_u32 others; // how often others woke it since the last
+	struct wants asked;
 	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last times between two, in a ring
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch

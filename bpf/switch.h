@@ -288,6 +288,7 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 	cpu->came_prio = next->prio - PRIO_LTTNG_OFFSET;
 	cpu->came_policy = next->policy;
 	cpu->served = IS_SERVED(next);
+	cpu->came_asks = next_state && may_ask(next_state);
 	return changed;
 }
 

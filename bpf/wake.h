@@ -200,6 +200,9 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	if (!state && !(state = task_known_late(wakee)))
 		return false;
 	state->sleeps = 1;
+	asked_ends(state);
+	if (cpu->came_asks)
+		asked_pass(cpu, wakee, state);
 	// What it blocked on inside its activation is over: the activation goes on.
 	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
 		return false;

@@ -35,16 +35,34 @@ fn server(mut socket: UnixStream) {
     }
 }
 
-/// A target that asks a server.
-fn scene(name: &str, fifo: i32, body: impl FnOnce(UnixStream) + Send) {
+/// Writes bytes for which nobody asks, each in the middle of a cycle of the other's or elsewhere.
+fn newsman(mut socket: UnixStream) {
+    become_task("scene-news", ASIDE, 10);
+    while socket.write_all(&[0]).is_ok() {
+        std::thread::sleep(SLOW);
+    }
+}
+
+/// A target and the other end of its socket.
+fn scene_with(
+    other: impl FnOnce(UnixStream) + Send,
+    name: &str,
+    fifo: i32,
+    body: impl FnOnce(UnixStream) + Send,
+) {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     std::thread::scope(|scope| {
-        scope.spawn(|| server(theirs));
+        scope.spawn(|| other(theirs));
         scope.spawn(|| {
             become_task(name, STAGE, fifo);
             body(ours);
         });
     });
+}
+
+/// A target that asks a server.
+fn scene(name: &str, fifo: i32, body: impl FnOnce(UnixStream) + Send) {
+    scene_with(server, name, fifo, body);
 }
 
 /// Every sixth answer is slow.
@@ -93,8 +111,8 @@ fn steady_timer() -> OwnedFd {
     timer
 }
 
-/// One loop for a timer and for answers, which the cycles do not wait for.
-fn loops(mut socket: UnixStream) {
+/// One loop for a timer, for answers, and for what comes by itself.
+fn loops(mut socket: UnixStream, asks: bool) {
     let timer = steady_timer();
     let mut cycle = 0;
     while cycle < CYCLES {
@@ -108,7 +126,9 @@ fn loops(mut socket: UnixStream) {
             .map(|fd| fd.revents().contains(PollFlags::IN));
         if has[0] {
             rustix::io::read(&timer, &mut [0; 8]).expect("read");
-            ask(&mut socket, cycle);
+            if asks {
+                ask(&mut socket, cycle);
+            }
             cycle += 1;
         }
         if has[1] {
@@ -117,7 +137,7 @@ fn loops(mut socket: UnixStream) {
     }
 }
 
-/// A time-out is the task's own choice of how long it waits.
+/// With a time-out: it chose itself how long it waits, but not for how long the answer takes.
 fn waits_with_a_limit(mut socket: UnixStream) {
     let mut due_ns = scene::monotonic_ns();
     for cycle in 0..CYCLES {
@@ -158,14 +178,16 @@ fn sleeps_inside_a_timers_cycles_are_told_with_the_longest_and_waits_for_work_ar
     let (watch, _ring) = Watch::start(&config).expect("a watch");
     scene("scene-vic-fifo", 10, waits_inside);
     scene("scene-vic-file", 10, waits_inside_a_timers_turn);
-    scene("scene-vic-loop", 10, loops);
+    scene("scene-vic-loop", 10, |socket| loops(socket, true));
+    scene_with(newsman, "scene-vic-news", 10, |socket| loops(socket, false));
     scene("scene-vic-limit", 10, waits_with_a_limit);
     scene("scene-vic-serve", 10, serves);
     watch.check_open().expect("looked");
     let found = watch.sleeps_inside().expect("read");
     let mut names: Vec<_> = found.iter().map(|one| one.task.comm.as_str()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["scene-vic-fifo", "scene-vic-file"], "{found:#?}");
+    let wait = ["fifo", "file", "limit", "loop"].map(|kind| format!("scene-vic-{kind}"));
+    assert_eq!(names, wait, "{found:#?}");
     let slow = Duration::from_ns(SLOW.as_nanos() as i64);
     for victim in &found {
         // The last one has no release behind it; on a busy machine others are late, too.

@@ -56,6 +56,8 @@ struct Cycle {
     sleeps: bool,
     /// It sleeps inside its work.
     inside: bool,
+    /// Others woke it last, from a sleep as if its work was done.
+    by_others: bool,
     /// It was woken on its way to sleep.
     pending: Option<By>,
     /// How often others woke it in the present one.
@@ -77,6 +79,7 @@ impl Default for Cycle {
             done_ns: i64::MIN,
             sleeps: false,
             inside: false,
+            by_others: false,
             pending: None,
             others: 0,
             gaps_ns: Vec::new(),
@@ -215,7 +218,12 @@ impl Cycles {
         let Some(cycle) = self.of(task) else { return };
         let pending = cycle.pending.take();
         cycle.inside = pause.is_inside();
-        if !matches!(pause, Pause::Done | Pause::Gone) {
+        if pause == Pause::Gone {
+            cycle.ends(now_ns);
+            self.close(task);
+            return;
+        }
+        if pause != Pause::Done {
             return;
         }
         if let Some(timer) = cycle.in_time.take() {
@@ -223,7 +231,7 @@ impl Cycles {
             cycle.others += 1;
             cycle.armed = Some(timer);
         }
-        (cycle.done_ns, cycle.sleeps) = (now_ns, pause == Pause::Done);
+        (cycle.done_ns, cycle.sleeps) = (now_ns, true);
         if let Some(by) = pending {
             self.wakes(task, now_ns, by);
         }
@@ -325,12 +333,25 @@ impl Cycle {
         self.released_ns = now_ns;
         self.begin_ns = Some(now_ns);
         (self.armed, self.in_time, self.sleeps) = (None, None, false);
+        self.by_others = false;
+    }
+
+    /// The task is gone. Where others woke it last, that was to end it, and no work of its cycle.
+    fn ends(&mut self, now_ns: i64) {
+        let by_others = std::mem::take(&mut self.by_others);
+        if !by_others {
+            self.done_ns = now_ns;
+        } else if self.in_time.take().is_none() {
+            self.others = self.others.saturating_sub(1);
+        }
+        self.sleeps = false;
     }
 
     fn woken_by_others(&mut self) {
         if !std::mem::take(&mut self.sleeps) {
             return;
         }
+        self.by_others = true;
         match self.armed.take() {
             // Whether that was a time-out of its sleep, what it does now tells.
             Some(timer) => self.in_time = Some(timer),

@@ -158,6 +158,16 @@ fn a_loop_that_never_wakes_again_from_a_sleep_inside_is_not_in_time() {
     check_inside(trace, Some((4, 1)));
 }
 
+#[test]
+fn a_loop_that_is_killed_while_it_waits_for_its_timer_was_not_at_work_until_then() {
+    for wait in [Wait::Sleep, Wait::Interval] {
+        let trace = cycles(wait, 500).at(150_000).wake(LOOP).after(5);
+        let trace = trace.run(LOOP).after(100).end(LOOP, HELPER);
+        let trace = trace.at(900_000).block(HELPER, Task::IDLE);
+        check_inside(trace, Some((3, 0)));
+    }
+}
+
 /// Microseconds of the trace's clock.
 fn from_to(begin_us: i64, end_us: i64) -> TimeRange {
     TimeRange {
