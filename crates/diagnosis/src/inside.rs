@@ -164,8 +164,21 @@ fn spins(model: &Model, tid: i32, until_ns: i64, phases: &mut Phases) {
             number: 0,
         };
         phases.then(span.0, None, Doing::Missing(Reason::LockOwnerUnknown));
+        let begun = phases.list.len();
         owner_of_lock(model, owner, span, phases);
         phases.then(span.1, here, runs);
+        phases.list[begun..].iter_mut().for_each(doubt_spinning);
+    }
+}
+
+/// Nobody spins for an owner that has no CPU: this is another wait, or none.
+fn doubt_spinning(phase: &mut Phase) {
+    let has_no_cpu = matches!(
+        phase.doing,
+        Doing::OwnerWaits { .. } | Doing::OwnerSleeps { .. }
+    );
+    if has_no_cpu && phase.end_ns - phase.begin_ns > SKEW_MAX_NS {
+        phase.doing = Doing::Missing(Reason::LockOwnerUnknown);
     }
 }
 

@@ -550,6 +550,14 @@ fn who_lends_its_priority_and_keeps_its_cpu_spins_for_the_owner() {
         .after(1)
         .blocked(VICTIM, SPIN, Some(OWNER), &[]);
     check(woken.waking(VICTIM, 0), &[(owner, 2000), ("own run", 142)]);
+    // It would sleep while the owner has no CPU: whatever it does then, it does not spin.
+    let leaves = begun().cpu(1).at(1500).preempt(boosted, MIDDLE);
+    let back_at = leaves.at(2600).block(MIDDLE, boosted);
+    let nobody = "unexplained: it waited for a lock, nothing proves whose";
+    check(
+        back(back_at),
+        &[(nobody, 1100), (owner, 900), ("own run", 142)],
+    );
     // One that calls the kernel meanwhile spins no more.
     let calls = begun().at(2000).call("getpid").after(1).call_end("getpid");
     check(back(calls), &[("own run", 2142)]);

@@ -57,6 +57,28 @@ fn what_a_task_did_before_it_was_waited_for_is_not_in_the_latency() {
 }
 
 #[test]
+fn a_thread_that_was_just_made_waits_since_then_whoever_had_its_number_before() {
+    let child = Task {
+        comm: "worker",
+        prio: WORKER.prio,
+        ..VICTIM
+    };
+    let trace = worker_works().cpu(1).at(3_000).exit(VICTIM);
+    let trace = trace.after(5).end(VICTIM, Task::IDLE);
+    let trace = trace.cpu(0).at(35_000).fork(WORKER, child).after(2);
+    let trace = trace.wakeup_new(child, 1).cpu(1).after(40).run(child);
+    let query = Query {
+        tasks: TaskFilter::parse(&["worker"]).expect("a pattern"),
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace.build(), &query).expect("diagnosed");
+    let mut late = diagnosis.activations.iter();
+    let late = late.find(|late| late.task.tid.0 == child.tid);
+    let latency = late.map(|late| late.latency().as_ns());
+    assert_eq!(latency, Some(40_000), "{:?}", diagnosis.activations);
+}
+
+#[test]
 fn who_is_put_off_as_somebody_begins_to_wait_for_it_is_behind_who_runs() {
     let trace = worker_works().at(3_000).preempt(WORKER, STAGE);
     let trace = trace.cpu(1).at(5_000).block(VICTIM, Task::IDLE);

@@ -181,7 +181,10 @@ impl Builder {
         if new {
             // A fork is nobody's deadline: the new task begins a chain of its own.
             self.forget(task);
-            self.tasks.state(task).work.forked = true;
+            let state = self.tasks.state(task);
+            state.work.forked = true;
+            // Whoever had its number before slept for something else.
+            state.blocked_ns = at.now_ns;
         }
         if new || !self.families.waking {
             self.wake(at.cpu, at.now_ns, (task, wakee), target, by);
