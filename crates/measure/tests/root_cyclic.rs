@@ -109,6 +109,8 @@ fn a_measurement_rests_while_its_cpus_are_wanted_and_goes_on_with_its_figures() 
         thread(0, Policy::Fifo(80), ms(1)),
         thread(0, Policy::Fifo(80), ms(2)),
     ];
+    let began_ns = Clock::Monotonic.now_ns();
+    let elapsed = || Duration::from_ns(Clock::Monotonic.now_ns() - began_ns);
     let run = Run::start(&plan(threads)).expect("starts");
     std::thread::sleep(std::time::Duration::from_millis(50));
     let samples = || -> Vec<u64> {
@@ -125,10 +127,13 @@ fn a_measurement_rests_while_its_cpus_are_wanted_and_goes_on_with_its_figures() 
         before.iter().all(|&taken| taken > 0 && taken < 100),
         "{before:?}"
     );
-    let rested = run.rested();
-    assert!(rested >= ms(200) && rested < ms(2_000), "{rested}");
     until_over(&run);
-    assert_eq!(run.rested(), rested, "it counts while they rest alone");
+    // A hundred samples each 2 ms, and the rest of 200 ms is no part of it.
+    let measured = run.measured();
+    assert!(measured >= ms(198), "{measured}");
+    assert!(measured < elapsed() - ms(200), "{measured}");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(run.measured(), measured, "it ended with its last thread");
     for reading in run.finish() {
         assert_eq!(reading.latency.samples, 100);
         // The rest is no latency and none of its instants was missed.

@@ -40,8 +40,8 @@ impl Gate {
     }
 
     /// Opens it, unless it was closed: from `begin_ns` on, everybody measures. Where their CPUs are
-    /// lent, that is when these are given back.
-    pub fn open(&self, begin_ns: i64) {
+    /// lent, that is when these are given back. Whether it is open.
+    pub fn open(&self, begin_ns: i64) -> bool {
         self.change(|state| match state {
             SHUT => {
                 self.begin_ns.store(begin_ns, Ordering::Relaxed);
@@ -50,6 +50,7 @@ impl Gate {
             LENT => LENT_MEANWHILE,
             other => other,
         });
+        self.is_open()
     }
 
     /// Everybody shall rest until [`Gate::take_back`].
@@ -61,8 +62,9 @@ impl Gate {
         });
     }
 
-    /// The CPUs are theirs again: from `begin_ns` on, everybody measures who was to.
-    pub fn take_back(&self, begin_ns: i64) {
+    /// The CPUs are theirs again: from `begin_ns` on, everybody measures who was to. Whether it is
+    /// open.
+    pub fn take_back(&self, begin_ns: i64) -> bool {
         self.change(|state| match state {
             LENT => SHUT,
             LENT_MEANWHILE => {
@@ -71,6 +73,7 @@ impl Gate {
             }
             other => other,
         });
+        self.is_open()
     }
 
     /// Everybody shall end.

@@ -15,11 +15,11 @@
 
 mod gate;
 mod mark;
+mod measured;
 mod newest;
 mod pause;
 mod phases;
 mod plan;
-mod rests;
 mod shared;
 mod sleep;
 mod thread;
@@ -82,7 +82,7 @@ impl Run {
             break_over_ns: plan.break_over.map_or(i64::MAX, Duration::as_ns),
             kept_over_ns: plan.kept_over.map_or(i64::MIN, Duration::as_ns),
             gate: Gate::default(),
-            rests: rests::Rests::default(),
+            measured: measured::Measured::default(),
             broken: OnceLock::new(),
             mark: plan.mark.clone(),
         });
@@ -109,7 +109,9 @@ impl Run {
         if self.aligned.is_some() {
             begin_ns = (begin_ns / 1_000_000_000 + 1) * 1_000_000_000;
         }
-        self.shared.gate.open(begin_ns);
+        if self.shared.gate.open(begin_ns) {
+            self.shared.measured.begin();
+        }
         self.wake();
     }
 
@@ -128,9 +130,10 @@ impl Run {
         Pauser::new(&self.shared, self.threads.iter().map(one).collect())
     }
 
-    /// How long the threads were made to rest until now.
-    pub fn rested(&self) -> Duration {
-        self.shared.rests.so_far()
+    /// For how long the threads have measured until now, without their rests.
+    pub fn measured(&self) -> Duration {
+        let figures = self.threads.iter().map(|running| &running.figures);
+        self.shared.measured.so_far(Figures::ended(figures))
     }
 
     /// The threads, in the order of the plan.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::Thread;
 
+use event::{Duration, Instant};
+
 use super::shared::{Figures, Shared};
 
 /// How often we look whether everybody rests.
@@ -28,17 +30,33 @@ impl Pauser {
     /// common instant then, unless they were ended meanwhile; who had not begun does so then, if
     /// that was asked meanwhile.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.shared.rests.begin();
         self.shared.gate.lend();
         let rests = |(_, figures): &(_, Arc<Figures>)| figures.rests.load(Ordering::SeqCst);
         while !self.threads.iter().all(rests) {
             std::thread::sleep(LOOK_INTERVAL);
         }
+        self.shared.measured.end(self.ended());
         let done = work();
-        self.shared.rests.end();
-        self.shared.gate.take_back(self.shared.first_instant_ns());
+        if self.shared.gate.take_back(self.shared.first_instant_ns()) {
+            self.shared.measured.begin();
+        }
         self.wake();
         done
+    }
+
+    /// As [`super::Run::measured`].
+    pub fn measured(&self) -> Duration {
+        self.shared.measured.so_far(self.ended())
+    }
+
+    /// Whether every thread has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended().is_some()
+    }
+
+    /// When the last thread ended; none while one goes on.
+    fn ended(&self) -> Option<Instant> {
+        Figures::ended(self.threads.iter().map(|(_, figures)| figures))
     }
 
     /// Ends the measurement.

@@ -1,18 +1,18 @@
 //! What the threads of a measurement write, and what they all see.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use event::{Duration, Tid};
+use event::{Duration, Instant, Tid};
 use host::clock::Clock;
 
 use super::gate::Gate;
 use super::mark::TraceMark;
+use super::measured::Measured;
 use super::newest::Newest;
 use super::phases::Splitter;
 use super::plan::{Break, Reading, ThreadPlan};
-use super::rests::Rests;
 use crate::histogram::Recorder;
 
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Figures {
     pub(super) lost_cpu: AtomicBool,
     /// Whether it waits at the gate, or has ended.
     pub(super) rests: AtomicBool,
+    /// When it ended; 0 before.
+    pub(super) ended_ns: AtomicI64,
     pub(super) phases: Option<Splitter>,
     pub(super) newest: Newest,
 }
@@ -44,7 +46,7 @@ pub(super) struct Shared {
     pub(super) break_over_ns: i64,
     pub(super) kept_over_ns: i64,
     pub(super) gate: Gate,
-    pub(super) rests: Rests,
+    pub(super) measured: Measured,
     pub(super) broken: OnceLock<Break>,
     pub(super) mark: Option<Arc<TraceMark>>,
 }
@@ -67,6 +69,16 @@ impl Shared {
 }
 
 impl Figures {
+    /// When the last of all threads ended; none while one goes on.
+    pub(super) fn ended<'a>(all: impl Iterator<Item = &'a Arc<Figures>>) -> Option<Instant> {
+        let ended = |one: &Arc<Figures>| match one.ended_ns.load(Ordering::Acquire) {
+            0 => None,
+            ns => Some(Instant::from_ns(ns)),
+        };
+        let ended: Option<Vec<Instant>> = all.map(ended).collect();
+        ended?.into_iter().max()
+    }
+
     pub(super) fn read(&self, tid: Tid, plan: ThreadPlan) -> Reading {
         Reading {
             tid,

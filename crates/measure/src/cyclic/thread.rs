@@ -1,10 +1,11 @@
 //! One measuring thread: how it becomes what it is to be, and its loop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use event::{Duration, Result};
 
+use super::measured::now;
 use super::newest::Newest;
 use super::phases::Splitter;
 use super::plan::{Plan, ThreadPlan};
@@ -28,6 +29,7 @@ pub(super) fn start(
         unmeasured: AtomicU64::new(0),
         lost_cpu: AtomicBool::new(false),
         rests: AtomicBool::new(false),
+        ended_ns: AtomicI64::new(0),
         phases: plan
             .phases
             .as_ref()
@@ -51,6 +53,7 @@ pub(super) fn start(
                 break;
             }
         }
+        own_figures.ended_ns.store(now().as_ns(), Ordering::Release);
         own_figures.rests.store(true, Ordering::SeqCst);
     };
     let ours = || format!("rtscope-cyc{number}");

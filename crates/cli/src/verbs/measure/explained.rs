@@ -7,6 +7,7 @@ use capture::Keep;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Duration, Result, TaskPattern};
 use host::capabilities::Capabilities;
+use host::task::Hurry;
 use report::Late;
 
 use super::session::Session;
@@ -44,6 +45,7 @@ pub(super) fn watch(
         hit,
         exec: explain.actions.exec.as_deref(),
         running: Running::default(),
+        hurry: Some(Hurry::begin()),
     };
     let command_line = capture::own_command_line();
     let watched = watch::session(&options(explain))?;
@@ -113,11 +115,14 @@ struct Explainer<'a> {
     hit: &'a mut dyn FnMut(&HitReport) -> Result<()>,
     exec: Option<&'a str>,
     running: Running,
+    /// Until it is armed: that takes a second of a CPU, and ten where loads have most of it.
+    hurry: Option<Hurry>,
 }
 
 impl WatchObserver for Explainer<'_> {
     /// Not before: arming takes a second of a CPU, and whom that makes late nobody could explain.
     fn armed(&mut self) -> Result<()> {
+        self.hurry = None;
         self.session.go();
         Ok(())
     }
@@ -133,6 +138,11 @@ impl WatchObserver for Explainer<'_> {
     fn status(&mut self, _status: &Status) -> Result<bool> {
         self.session.look();
         self.running.reap();
-        Ok(!self.session.is_over())
+        let is_over = self.session.is_over();
+        if is_over {
+            // What was caught is still to be written, and nobody measures meanwhile.
+            self.session.run.stop();
+        }
+        Ok(!is_over)
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Loads {
     begin: Instant,
     look: Duration,
     next: Duration,
+    /// What they were at their end, and what they did.
+    ended: Option<(Vec<LoadState>, Vec<Proof>)>,
 }
 
 impl Loads {
@@ -34,6 +36,7 @@ impl Loads {
             begin: Instant::now(),
             look: options.load_look,
             next: Duration::ZERO,
+            ended: None,
         };
         for &one in &options.loads {
             match load::start(one, &options.load_plan) {
@@ -78,6 +81,9 @@ impl Loads {
 
     /// What each was until now.
     pub(super) fn states(&self) -> Vec<LoadState> {
+        if let Some((states, _)) = &self.ended {
+            return states.clone();
+        }
         let state = |load: Load, state: &State| LoadState {
             name: load.name().to_owned(),
             state: state.name().to_owned(),
@@ -95,17 +101,29 @@ impl Loads {
         running.chain(missing).collect()
     }
 
-    /// Ends them, and says what they did.
-    pub(super) fn finish(mut self) -> Vec<Proof> {
+    /// Ends them, once: what follows a measurement need not wait for its CPU behind them.
+    pub(super) fn end(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
         self.look_at(Duration::from_ns(self.begin.elapsed().as_nanos() as i64));
+        let states = self.states();
         let starved = self.starved.found();
-        let proofs = self.running.into_iter().map(|one| {
+        let running = std::mem::take(&mut self.running).into_iter();
+        let proofs = running.map(|one| {
             let mut proof = one.finish();
             if let Some(why) = &starved {
                 proof.starve(why);
             }
             proof
         });
-        proofs.chain(self.missing).collect()
+        let proofs = proofs.chain(std::mem::take(&mut self.missing)).collect();
+        self.ended = Some((states, proofs));
+    }
+
+    /// The same, and says what they did.
+    pub(super) fn finish(mut self) -> Vec<Proof> {
+        self.end();
+        self.ended.map_or_else(Vec::new, |(_, proofs)| proofs)
     }
 }

@@ -21,7 +21,6 @@ const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250)
 pub(super) struct Session {
     pub(super) run: Run,
     clock: StepWatch,
-    begin: Instant,
     run_for: Option<Duration>,
     /// Whether an end was asked for, in time or in samples.
     is_limited: bool,
@@ -137,7 +136,6 @@ impl Session {
         Ok(Session {
             run,
             clock: StepWatch::new(options.plan.clock),
-            begin: Instant::now(),
             run_for: options.run_for,
             is_limited: options.run_for.is_some() || options.plan.samples.is_some(),
             wake_latency: wake_latency.flatten(),
@@ -147,13 +145,12 @@ impl Session {
 
     /// Lets it measure from now on.
     pub(super) fn go(&mut self) {
-        self.begin = Instant::now();
         self.run.go();
     }
 
     /// How long it has measured.
     fn elapsed(&self) -> Duration {
-        Duration::from_ns(self.begin.elapsed().as_nanos() as i64) - self.run.rested()
+        self.run.measured()
     }
 
     /// Whether it has ended, or was asked to.
@@ -222,6 +219,7 @@ impl Session {
 
     /// Ends it.
     pub(super) fn finish(self) -> Found {
+        self.run.stop();
         let elapsed = self.elapsed();
         let (broken, clock) = (self.run.broken(), self.run.clock());
         let readings = self.run.finish();

@@ -9,6 +9,7 @@ use clap::{Args as _, FromArgMatches as _};
 use event::{Duration, Error, ErrorKind, Result};
 use host::capabilities::Capabilities;
 use host::clock::Clock;
+use host::task::Hurry;
 use measure::journal::{Excursion, Record};
 use report::{Late, Workload};
 
@@ -129,6 +130,7 @@ pub(super) fn run(
         said_late: 0,
         reported: 0,
         closed: (Tally::default(), 0),
+        hurry: Some(Hurry::begin()),
     };
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, capabilities, &command_line, &mut running)?;
@@ -190,6 +192,8 @@ struct Running<'a> {
     reported: u64,
     /// What there was at the last close of an interval, and how many of these were told.
     closed: (Tally, u64),
+    /// Until the watch is armed: that takes a second of a CPU, and ten where loads have most of it.
+    hurry: Option<Hurry>,
 }
 
 impl Running<'_> {
@@ -217,6 +221,7 @@ impl Running<'_> {
 
 impl WatchObserver for Running<'_> {
     fn armed(&mut self) -> Result<()> {
+        self.hurry = None;
         self.beside.intervals.begin();
         self.command.go()
     }
@@ -247,6 +252,10 @@ impl WatchObserver for Running<'_> {
         if self.beside.intervals.is_due(status.elapsed) {
             self.close(status);
         }
-        Ok(!self.is_over() && signals::request() == Request::GoOn)
+        let goes_on = !self.is_over() && signals::request() == Request::GoOn;
+        if !goes_on {
+            self.beside.loads.end();
+        }
+        Ok(goes_on)
     }
 }

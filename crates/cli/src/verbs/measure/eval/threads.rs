@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use capture::watch::HitReport;
 use event::{Duration, Error, Result};
@@ -180,18 +179,16 @@ fn sample(
         std::thread::sleep(LOOK_INTERVAL);
     }
     beside.intervals.begin();
-    let begin = Instant::now();
-    let mut rested = std::time::Duration::ZERO;
     let mut next = options.stretch;
     let mut rests = options.rests.iter().peekable();
-    while !over.load(Ordering::Acquire) {
+    while !over.load(Ordering::Acquire) && !pauser.has_ended() {
         std::thread::sleep(LOOK_INTERVAL);
         if let Some(complaint) = beside.loads.look() {
             live.clear();
             eprintln!("{complaint}");
         }
         beside.intervals.excursions.look(reader, series.len());
-        let now = Duration::from_ns((begin.elapsed() - rested).as_nanos() as i64);
+        let now = pauser.measured();
         if beside.intervals.is_due(now) {
             let loads = beside.loads.states();
             beside.intervals.close(now, reader.read(), loads);
@@ -202,9 +199,7 @@ fn sample(
             && !reader.read().iter().any(|reading| reading.lost_cpu)
         {
             live.clear();
-            let rest_began = Instant::now();
             pauser.during(|| search.look(options.rest))?;
-            rested += rest_began.elapsed();
         }
         if now < next {
             continue;
@@ -216,6 +211,8 @@ fn sample(
             series.add(done + now, reading.latency);
         }
     }
+    // Late samples are still written and explained: no longer under the loads.
+    beside.loads.end();
     Ok(series)
 }
 
