@@ -60,6 +60,7 @@ enum rts_syscall_flag {
 	RTS_SYSCALL_EXIT = 1,
 	RTS_SYSCALL_COMPAT = 2, // of the other word size
 	RTS_SYSCALL_AGAIN = 4,  // its contents are those of the entry, which could not be read there
+	RTS_SYSCALL_FAULT = 8,  // no call: a page fault that a program serves; its address is first
 };
 
 // An entry or an exit; contents follow it, without gaps.

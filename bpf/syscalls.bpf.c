@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // System calls with their contents: each entry and exit of a call that is wanted becomes a record
-// in the ring of its CPU, with what its arguments point to. Nothing is formatted here.
+// in the ring of its CPU, with what its arguments point to. Nothing is formatted here. The same of
+// two waits alone, futexes and page faults that programs serve, without a cost to other calls.
 
 #include "kernel.h"
 #include "syscall.h"
@@ -76,6 +77,10 @@ struct {
 rts_s32 own_tgid;
 // Only the calls of tracked tasks are recorded.
 bool tracks;
+
+struct vm_fault {
+	unsigned long address;
+} RELOCATED;
 
 struct vector {
 	rts_u64 base;
@@ -361,8 +366,7 @@ static __always_inline struct scratch *begin(struct task_struct *task, struct pt
 	return scratch;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
+static __always_inline int call_begins(struct pt_regs *regs, long number)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool compat = is_compat(task);
@@ -384,8 +388,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
+static __always_inline int call_ends(struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool compat = is_compat(task);
@@ -408,4 +411,67 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	}
 	send(scratch, bytes);
 	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
+{
+	return call_begins(regs, number);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
+{
+	return call_ends(regs, result);
+}
+
+// The waits that a recording of the scheduler tells from the wait for the next work: at the
+// functions themselves, since the tracepoints above cost every call of every program.
+
+#if defined(__TARGET_ARCH_x86)
+#define FUTEX_CALL "__x64_sys_futex"
+#else
+#define FUTEX_CALL "__arm64_sys_futex"
+#endif
+
+SEC("fentry/" FUTEX_CALL)
+int BPF_PROG(wait_futex_entry, struct pt_regs *regs)
+{
+	return call_begins(regs, number_of(regs));
+}
+
+SEC("fexit/" FUTEX_CALL)
+int BPF_PROG(wait_futex_exit, struct pt_regs *regs, long result)
+{
+	return call_ends(regs, result);
+}
+
+// A page fault that a program has to serve.
+static __always_inline int serves_fault(rts_u64 address, rts_u16 way)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	rts_u32 zero = 0;
+	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+
+	if (!scratch || (tracks && !is_tracked(task->pid)))
+		return 0;
+	__builtin_memset(&scratch->record, 0, sizeof(scratch->record));
+	scratch->record.time_ns = bpf_ktime_get_ns();
+	scratch->record.tid = task->pid;
+	scratch->record.flags = RTS_SYSCALL_FAULT | way;
+	scratch->record.arguments[0] = address;
+	send(scratch, 0);
+	return 0;
+}
+
+SEC("fentry/handle_userfault")
+int BPF_PROG(wait_fault_entry, struct vm_fault *fault)
+{
+	return serves_fault(fault->address, 0);
+}
+
+SEC("fexit/handle_userfault")
+int BPF_PROG(wait_fault_exit, struct vm_fault *fault)
+{
+	return serves_fault(fault->address, RTS_SYSCALL_EXIT);
 }

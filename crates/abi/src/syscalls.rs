@@ -30,6 +30,7 @@ pub const WANTED_EXIT: u8 = 2;
 pub const SYSCALL_EXIT: u16 = 1;
 pub const SYSCALL_COMPAT: u16 = 2;
 pub const SYSCALL_AGAIN: u16 = 4;
+pub const SYSCALL_FAULT: u16 = 8;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -55,6 +55,7 @@ fn claims() -> Claims {
         ("RTS_SYSCALL_EXIT", SYSCALL_EXIT as usize),
         ("RTS_SYSCALL_COMPAT", SYSCALL_COMPAT as usize),
         ("RTS_SYSCALL_AGAIN", SYSCALL_AGAIN as usize),
+        ("RTS_SYSCALL_FAULT", SYSCALL_FAULT as usize),
     ] {
         claims.push((name.to_owned(), value));
     }

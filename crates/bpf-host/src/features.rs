@@ -200,6 +200,11 @@ pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
         .is_some()
 }
 
+/// Whether programs can be attached to the function.
+pub(crate) fn has_function(btf: &Btf<'_>, name: &str) -> bool {
+    btf.type_by_name::<types::Func<'_>>(name).is_some()
+}
+
 /// The number of a tracepoint's arguments, its private data not counted.
 fn tracepoint_arguments(btf: &Btf<'_>, name: &str) -> Option<usize> {
     let typedef = btf.type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}"))?;

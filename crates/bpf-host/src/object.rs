@@ -108,12 +108,16 @@ pub(crate) fn load_with(
     })
 }
 
-/// Attaches every loaded tracepoint program that `chosen` names.
+/// Where programs are attached by the kernel's own types.
+const PLACES: [&[u8]; 3] = [b"tp_btf/", b"fentry/", b"fexit/"];
+
+/// Attaches every loaded program at a tracepoint or a function that `chosen` names.
 pub(crate) fn attach(object: &Object, chosen: impl Fn(&str) -> bool) -> Result<Vec<Link>> {
     let mut links = Vec::new();
     for program in object.progs_mut().filter(|program| program.autoload()) {
-        let on_tracepoint = program.section().as_encoded_bytes().starts_with(b"tp_btf/");
-        if on_tracepoint && program.name().to_str().is_some_and(&chosen) {
+        let section = program.section().as_encoded_bytes();
+        let has_place = PLACES.iter().any(|place| section.starts_with(place));
+        if has_place && program.name().to_str().is_some_and(&chosen) {
             links.push(
                 program
                     .attach()

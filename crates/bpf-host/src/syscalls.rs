@@ -20,6 +20,10 @@ const KNOW_RECORDER: &str = "know_recorder";
 const TRACK_SOME: &str = "track_some";
 /// How the programs begin that follow those that are.
 const TRACKERS: &str = "track_";
+/// How the programs begin that are at the functions of two waits, in the place of all calls.
+const WAITS: &str = "wait_";
+/// Those of them for page faults that programs serve; not every kernel has these.
+const FAULTS: &str = "wait_fault_";
 /// The last place of each table is that of numbers that no table knows.
 pub const UNKNOWN_CALL: usize = CALLS_MAX - 1;
 
@@ -28,6 +32,8 @@ pub const UNKNOWN_CALL: usize = CALLS_MAX - 1;
 pub struct SyscallConfig {
     /// By number; those of the other word size begin at [`CALLS_MAX`].
     pub calls: Vec<RawCall>,
+    /// Calls of `futex` alone, with page faults that programs serve: no other call costs anything.
+    pub waits: bool,
     /// Whether calls of this process are recorded too.
     pub own: bool,
     /// Only the calls of these tasks, and of all that descend from them; else those of all.
@@ -80,19 +86,28 @@ impl SyscallWatch {
             let what = "cannot record the contents of system calls";
             return Err(Error::new(kind, what).found(found).fix(fix));
         }
-        if features::vmlinux().is_none_or(|btf| !features::has_tracepoint(&btf, "sys_enter")) {
+        let btf = features::vmlinux();
+        let btf = btf.filter(|btf| features::has_tracepoint(btf, "sys_enter"));
+        let Some(btf) = btf else {
             let what = "cannot record the contents of system calls";
             return Err(Error::new(event::ErrorKind::Unsupported, what)
                 .found("this kernel has no tracepoint sys_enter with types")
                 .fix("rtscope doctor"));
-        }
+        };
+        let has_faults = features::has_function(&btf, "handle_userfault");
         let mut opened = object::open(object::SYSCALLS)?;
         object::size_arrays(&mut opened, &["rings"], kernel::cpus_max()?)?;
         let tracks = config.tracked.is_some();
         if !tracks {
             object::size_arrays(&mut opened, &["tracked"], 1)?;
         }
-        let object = object::load(opened, |name| tracks || !name.starts_with(TRACKERS))?;
+        let is_wanted = |name: &str| match name {
+            KNOW_RECORDER | TRACK_SOME => true,
+            name if name.starts_with(TRACKERS) => tracks,
+            name if name.starts_with(FAULTS) => config.waits && has_faults,
+            name => config.waits == name.starts_with(WAITS),
+        };
+        let object = object::load(opened, is_wanted)?;
         let calls = object::map(&object, "calls")?;
         for (key, call) in config.calls.iter().enumerate() {
             let key = (key as u32).to_ne_bytes();

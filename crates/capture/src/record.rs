@@ -418,7 +418,10 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
     let available = tracefs.available_events()?;
     let selected = events.resolve(&available)?;
     let is_filtered = |event: &EventName| config.filters.iter().any(|(of, _)| of == event);
-    let Some(wanted) = Wanted::of(&selected.events, &available, is_filtered) else {
+    let wanted = Wanted::of(&selected.events, &available, is_filtered);
+    let is_asked = wanted.is_some();
+    let waits = || events.has_default().then(Wanted::waits);
+    let Some(wanted) = wanted.or_else(waits) else {
         let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
         return Ok((recorder.with_probes(probes), None, None));
     };
@@ -426,7 +429,9 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
     let (cpus, bytes) = (recorder.cpus(), config.buffer_bytes_per_cpu);
     match SyscallRecorder::start(wanted, &cpus, bytes, (config.own_calls, tracked.clone())) {
         Ok(calls) => Ok((recorder.with_probes(probes), Some(calls), None)),
-        Err(error) if error.kind() == ErrorKind::StorageFull => Err(error),
+        Err(error) if is_asked && error.kind() == ErrorKind::StorageFull => Err(error),
+        // What reads the trace says what it cannot tell without.
+        Err(_) if !is_asked => Ok((recorder.with_probes(probes), None, None)),
         // ftrace has their numbers, and no more.
         Err(refused) => {
             drop(recorder);

@@ -62,6 +62,11 @@ impl EventSelection {
         self
     }
 
+    /// Whether every event that the ledger needs is asked for.
+    pub(crate) fn has_default(&self) -> bool {
+        self.terms.iter().any(|term| term == sets::DEFAULT)
+    }
+
     /// The names of all sets.
     pub fn set_names() -> impl Iterator<Item = &'static str> {
         sets::SETS.iter().map(|(name, _)| *name)

@@ -1,5 +1,6 @@
 //! A sleep for a lock of the program is inside of the work where a recording has the calls of
-//! `futex`; any other sleep of these ends it.
+//! `futex`; any other sleep of these ends it. So is one for a page that a program serves, where a
+//! recording has these faults.
 
 mod ledger;
 
@@ -119,4 +120,32 @@ fn a_call_that_returned_is_no_wait_any_more() {
         .at(5_040)
         .block(VICTIM, Task::IDLE);
     check(trace.at(6_000), &[50, 40], "own run");
+}
+
+/// The same with a page fault in the place of the call; `ended`: its end was recorded before the
+/// victim slept.
+fn fault(ended: bool) -> SyntheticTrace {
+    let address = &[("address", event::Value::Unsigned(0x7f00_1000))];
+    let trace = SyntheticTrace::new().cpu(1).at(5);
+    let trace = trace.block(VICTIM, Task::IDLE).after(1).wake(OWNER);
+    let trace = trace.after(1).run(OWNER);
+    let trace = trace.cpu(0).at(1_000).timer_irq().wake(VICTIM);
+    let trace = trace.after(1).timer_irq_end().at(1_005).run(VICTIM);
+    let trace = trace.at(1_098).event("rtscope_userfault_entry", address);
+    let trace = match ended {
+        true => trace.at(1_099).event("rtscope_userfault_exit", address),
+        false => trace,
+    };
+    let trace = trace.at(1_100).block(VICTIM, Task::IDLE);
+    let trace = trace.cpu(1).at(5_000).waking(VICTIM, 0);
+    let trace = trace.cpu(0).after(2).wakeup(VICTIM, 0).after(3).run(VICTIM);
+    let trace = trace.after(1).event("rtscope_userfault_exit", address);
+    trace.at(5_100).block(VICTIM, Task::IDLE).at(6_000)
+}
+
+#[test]
+fn a_page_that_a_program_serves_is_waited_for_inside_of_the_work() {
+    check(fault(false), &[4_100], "page fault");
+    // Behind the fault it sleeps for something else.
+    check(fault(true), &[100, 100], "own run");
 }

@@ -355,6 +355,7 @@ impl Kernel {
             Known::Life(life) => self.life(event, life, sink),
             Known::Handler(handler) => self.interrupt(event, cpu, handler, sink),
             Known::Call(call) => self.call(event, cpu, call, sink),
+            Known::Fault { begins } => self.note_fault(cpu, begins),
             Known::Device(device) => self.device(event, cpu, device, sink),
             Known::Dump(dump) => self.state_dump(event, dump, sink),
             Known::Function(function) => self.function(event, cpu, function, sink),

@@ -124,6 +124,8 @@ pub struct Process {
     pub files: IndexMap<i64, File>,
     /// The system call that it entered, and was not seen to return from.
     pub call: Option<Call>,
+    /// Since when it is in a page fault that a program serves.
+    pub(crate) fault_ns: Option<i64>,
     /// When it was woken, until it runs.
     pub woken_ns: Option<i64>,
     /// It was seen to sleep until then, and no event was lost meanwhile.

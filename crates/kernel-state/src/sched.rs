@@ -6,7 +6,7 @@ use trace::EventView;
 use super::process::{Arrival, Comm, Process};
 use super::waker::{Handlers, Waker};
 use super::{CPUS_MAX, Change, Kernel, ProcId, Sink};
-use crate::bind::{Life, Pause, Sched, SwitchFields};
+use crate::bind::{Left, Life, Pause, Sched, SwitchFields};
 
 /// A wait for a CPU that is over.
 #[derive(Clone, Copy, Debug)]
@@ -124,10 +124,7 @@ impl Kernel {
             cpu,
             prev,
             prev_runnable,
-            pause: match left.pause() {
-                Pause::Done if self.process(prev).lock().is_some() => Pause::Lock,
-                pause => pause,
-            },
+            pause: self.pause(prev, left),
             waited_since_ns: wait.waited_since_ns,
             prev_comm,
             next,
@@ -142,7 +139,21 @@ impl Kernel {
             let process = self.processes.get_mut(prev);
             // Another thread may get its number, unseen.
             (process.blocked_since_ns, process.call) = (None, None);
+            process.fault_ns = None;
             process.is_tracked = false;
+        }
+    }
+
+    /// Why a task leaves its CPU, by the switch and by where it is.
+    fn pause(&self, id: ProcId, left: Left) -> Pause {
+        let process = self.process(id);
+        let in_fault = process
+            .fault_ns
+            .is_some_and(|at_ns| self.is_known_since(at_ns));
+        match left.pause() {
+            Pause::Done if in_fault => Pause::Fault,
+            Pause::Done if process.lock().is_some() => Pause::Lock,
+            pause => pause,
         }
     }
 

@@ -125,6 +125,14 @@ impl Kernel {
         }
     }
 
+    /// Whoever has a CPU is in a page fault that a program serves, or no more.
+    pub fn note_fault(&mut self, cpu: u32, begins: bool) {
+        let now_ns = self.now_ns;
+        if let Some(id) = self.current(cpu) {
+            self.processes.get_mut(id).fault_ns = begins.then_some(now_ns);
+        }
+    }
+
     /// A task may wait for a lock of its program's.
     pub(super) fn enters_futex(&mut self, id: ProcId, (command, address): (FutexCommand, u64)) {
         let group = self.processes.owner(id);

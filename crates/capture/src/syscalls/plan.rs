@@ -109,6 +109,35 @@ impl CallClasses {
         }
     }
 
+    /// Of a page fault that a program serves, from when it begins to wait for that.
+    pub(super) fn faults() -> CallClasses {
+        let address = Field::payload(
+            "address",
+            FieldType::Integer(Integer {
+                base: Base::Hexadecimal,
+                ..Integer::le(64, false)
+            }),
+        );
+        let both = |way| {
+            let (argument, bytes) = (0, 8);
+            let plan = CallPlan {
+                steps: vec![Step::Argument { argument, bytes }],
+                contents: Vec::new(),
+            };
+            let class = EventClass {
+                id: ClassId(0),
+                name: format!("rtscope_userfault_{way}"),
+                stream: 0,
+                fields: vec![address.clone()].into(),
+            };
+            (plan, class)
+        };
+        CallClasses {
+            entry: both("entry"),
+            exit: both("exit"),
+        }
+    }
+
     /// What the kernel is asked to read, and to send: a bit for the entry and one for the exit.
     pub(super) fn wanted(&self, wanted: u8) -> RawCall {
         let contents = |plan: &CallPlan| {

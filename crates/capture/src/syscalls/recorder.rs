@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as StdInstant;
 
-use abi::syscalls::{CALLS_MAX, RawCall, RawSyscall, SYSCALL_COMPAT, SYSCALL_EXIT};
+use abi::syscalls::{CALLS_MAX, RawCall, RawSyscall};
+use abi::syscalls::{SYSCALL_COMPAT, SYSCALL_EXIT, SYSCALL_FAULT};
 use abi::syscalls::{WANTED_ENTRY, WANTED_EXIT};
 use bpf_host::{CallTracker, SyscallConfig, SyscallWatch, UNKNOWN_CALL};
 use ctf::writer::{PayloadWriter, StreamWriter};
@@ -31,9 +32,14 @@ pub(crate) struct Wanted {
     classes: Vec<EventClass>,
     /// Of each number: the plan and the place of the class of its entry and its exit.
     plans: Vec<[Option<(CallPlan, u32)>; 2]>,
+    /// Of a page fault that a program serves, where waits alone are recorded.
+    faults: [Option<(CallPlan, u32)>; 2],
     /// The tracepoints in whose place they are recorded.
     pub events: BTreeSet<EventName>,
 }
+
+/// The call in which threads wait for locks of their programs.
+const FUTEX: &str = "futex";
 
 impl Wanted {
     /// From the tracepoints that were `selected` of those that are `available`; those that have a
@@ -57,12 +63,7 @@ impl Wanted {
             };
             [bit("enter", WANTED_ENTRY), bit("exit", WANTED_EXIT)]
         };
-        let mut wanted = Wanted {
-            calls: vec![RawCall::default(); 2 * CALLS_MAX],
-            classes: Vec::new(),
-            plans: vec![[None, None]; 2 * CALLS_MAX],
-            events: BTreeSet::new(),
-        };
+        let mut wanted = Wanted::nothing();
         for call in table::calls() {
             let mut both = 0;
             for (event, bit) in bits(call.name).into_iter().flatten() {
@@ -91,6 +92,35 @@ impl Wanted {
             wanted.add_unknown();
         }
         Some(wanted)
+    }
+
+    /// The waits that a recording of the scheduler tells from the wait for the next work: calls of
+    /// `futex`, and page faults that programs serve.
+    pub fn waits() -> Wanted {
+        let mut wanted = Wanted::nothing();
+        let futex = table::calls().find(|call| call.name == FUTEX);
+        if let Some((number, call)) = futex.and_then(|call| Some((number(&call)?, call))) {
+            let compile = || CallClasses::compile(&call, false);
+            wanted.add(number, WANTED_ENTRY | WANTED_EXIT, compile);
+        }
+        let faults = CallClasses::faults();
+        wanted.faults = [faults.entry, faults.exit].map(|one| Some(wanted.teach(one)));
+        wanted
+    }
+
+    fn nothing() -> Wanted {
+        Wanted {
+            calls: vec![RawCall::default(); 2 * CALLS_MAX],
+            classes: Vec::new(),
+            plans: vec![[None, None]; 2 * CALLS_MAX],
+            faults: [None, None],
+            events: BTreeSet::new(),
+        }
+    }
+
+    /// Whether these are waits alone.
+    fn are_waits(&self) -> bool {
+        self.faults[0].is_some()
     }
 
     fn add(&mut self, number: usize, both: u8, classes: impl FnOnce() -> CallClasses) {
@@ -135,12 +165,15 @@ impl Wanted {
     }
 
     fn plan(&self, record: &RawSyscall) -> Option<&(CallPlan, u32)> {
+        let way = usize::from(record.flags & SYSCALL_EXIT != 0);
+        if record.flags & SYSCALL_FAULT != 0 {
+            return self.faults[way].as_ref();
+        }
         let number = usize::try_from(record.number).unwrap_or(UNKNOWN_CALL);
         let mut key = number.min(UNKNOWN_CALL);
         if record.flags & SYSCALL_COMPAT != 0 {
             key += CALLS_MAX;
         }
-        let way = usize::from(record.flags & SYSCALL_EXIT != 0);
         self.plans.get(key)?[way].as_ref()
     }
 }
@@ -151,8 +184,9 @@ pub fn system_call_classes() -> Vec<EventClass> {
     let native = native.map(|call| CallClasses::compile(&call, false));
     let compat = table::calls().filter(|call| call.compat_number.is_some());
     let compat = compat.map(|call| CallClasses::compile(&call, true));
-    let unknown = [false, true].map(CallClasses::unknown);
-    let all = native.chain(compat).chain(unknown);
+    let others = [false, true].map(CallClasses::unknown).into_iter();
+    let others = others.chain([CallClasses::faults()]);
+    let all = native.chain(compat).chain(others);
     all.flat_map(|call| [call.entry.1, call.exit.1]).collect()
 }
 
@@ -221,6 +255,7 @@ impl SyscallRecorder {
     ) -> Result<Self> {
         let config = SyscallConfig {
             calls: wanted.calls.clone(),
+            waits: wanted.are_waits(),
             own,
             tracked,
             buffer_bytes_per_cpu,
@@ -384,7 +419,11 @@ impl SyscallRecorder {
         let counters = self.watch.counters()?;
         let costs = self.watch.costs();
         let mut summary = CallsSummary {
-            left_out: counters.left_out,
+            // Nobody asked for calls.
+            left_out: match self.wanted.are_waits() {
+                true => 0,
+                false => counters.left_out,
+            },
             runs: costs.iter().map(|cost| cost.calls).sum(),
             run_ns: costs.iter().map(|cost| cost.run_ns).sum(),
             ..self.written

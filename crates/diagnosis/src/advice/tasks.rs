@@ -346,7 +346,10 @@ fn fault_server(case: &Case<'_>) -> Option<TaskRef> {
                 .iter()
                 .any(|frame| frame.symbol.starts_with(name))
         };
-        block.task.tid == late.task.tid && inside.contains(&block.time) && waits("handle_userfault")
+        // A recording has no stacks, and events of these faults alone.
+        let is_told = block.on == BlockedOn::Fault && !model.families.hit;
+        let is_served = is_told || waits("handle_userfault");
+        block.task.tid == late.task.tid && inside.contains(&block.time) && is_served
     })?;
     waker_after(model, block.task.tid.0, block.time, late.end)
 }

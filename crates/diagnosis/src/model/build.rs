@@ -176,6 +176,7 @@ impl Builder {
                 kernel.note_call(event, cpu, call);
                 self.system_call(call, cpu, time_ns);
             }
+            Known::Fault { begins } => kernel.note_fault(cpu, begins),
             Known::Evidence(kind) => {
                 self.evidence.add(kind, Cpu(cpu), event, classes);
                 if kind == Kind::Moment {
@@ -419,6 +420,7 @@ fn is_followed(known: &Known) -> bool {
             | Known::Evidence(_)
             | Known::Life(_)
             | Known::Call(_)
+            | Known::Fault { .. }
             | Known::Dump(bind::Dump::Process { .. } | bind::Dump::Tracked { .. })
     )
 }

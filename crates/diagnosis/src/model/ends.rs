@@ -84,7 +84,9 @@ impl Builder {
                 self.tasks.state(task).work.put_off = Some((cpu, now_ns));
             }
             Pause::PutOff => {}
-            Pause::Inside | Pause::Lock => self.tasks.state(task).work.inside = is_judged,
+            Pause::Inside | Pause::Lock | Pause::Fault => {
+                self.tasks.state(task).work.inside = is_judged;
+            }
             Pause::Stopped | Pause::Traced if is_judged => {
                 self.is_stopped((cpu, now_ns), task, pause)
             }
@@ -106,8 +108,9 @@ impl Builder {
         }
     }
 
-    /// `task` sleeps for a lock of its program's; who has that, the wake-up tells.
-    pub(super) fn sleeps_for_lock(&mut self, at: (u32, i64), task: TaskIndex, lock: u64) {
+    /// `task` sleeps for something of its program's: a lock, which has an address and of which the
+    /// wake-up tells who has it, or a page.
+    pub(super) fn sleeps_for(&mut self, at: (u32, i64), task: TaskIndex, on: BlockedOn, lock: u64) {
         let state = &self.tasks.states[task.0 as usize];
         // A watch says more of it.
         let version = self
@@ -119,7 +122,7 @@ impl Builder {
             cpu: Cpu(at.0),
             time: Instant::from_ns(at.1),
             task: version.task_ref(),
-            on: BlockedOn::Mutex,
+            on,
             owner: None,
             lock,
             stack: Vec::new(),

@@ -1,6 +1,7 @@
 //! What the kernel's state tells the ledger: who has each CPU, what was inferred, found and lost.
 
 use event::Prio;
+use event::evidence::BlockedOn;
 use kernel_state::{Change, Holder, Kernel, Pause, ProcId, Sink, Topic, Topics};
 
 use super::build::Builder;
@@ -86,8 +87,11 @@ impl Builder {
             self.woken_on_cpu(cpu, prev);
         }
         let (next, _) = self.seen_task(kernel, next, cpu);
-        if let (Pause::Lock, Some(lock)) = (pause, lock) {
-            self.sleeps_for_lock((cpu, kernel.now_ns()), prev, lock);
+        let at = (cpu, kernel.now_ns());
+        match (pause, lock) {
+            (Pause::Lock, Some(lock)) => self.sleeps_for(at, prev, BlockedOn::Mutex, lock),
+            (Pause::Fault, _) => self.sleeps_for(at, prev, BlockedOn::Fault, 0),
+            _ => {}
         }
         let left = (prev, prev_runnable, pause);
         let state = self.tasks.state(next);

@@ -43,6 +43,8 @@ pub enum Known {
     Handler(Handler),
     /// System calls.
     Call(Call),
+    /// A page fault that a program serves: whether it begins to wait for that, or has.
+    Fault { begins: bool },
     /// Disks, network interfaces, pages.
     Device(Device),
     /// The state before the first event.
@@ -246,6 +248,15 @@ fn known(
         .or_else(function)
         .or_else(evidence)
         .or_else(|| (class.name == CURRENT).then_some(Known::Current))
+        .or_else(|| fault(class))
+}
+
+fn fault(class: &EventClass) -> Option<Known> {
+    match class.name.strip_prefix("rtscope_userfault_")? {
+        "entry" => Some(Known::Fault { begins: true }),
+        "exit" => Some(Known::Fault { begins: false }),
+        _ => None,
+    }
 }
 
 /// The class of [`Known::Current`].

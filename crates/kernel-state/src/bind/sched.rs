@@ -214,6 +214,8 @@ pub enum Pause {
     Inside,
     /// The same for a lock of its program's, where a recording has the calls of `futex`.
     Lock,
+    /// The same for a page that a program serves, where a recording has these faults.
+    Fault,
     /// It is stopped by a signal, which is no sleep: its work goes on when it is continued.
     Stopped,
     /// The same for its tracer.
@@ -227,7 +229,7 @@ pub enum Pause {
 impl Pause {
     /// Whether the task sleeps in the middle of its work.
     pub fn is_inside(self) -> bool {
-        matches!(self, Pause::Inside | Pause::Lock)
+        matches!(self, Pause::Inside | Pause::Lock | Pause::Fault)
     }
 
     /// Whether the task is kept from its work, and does not sleep.

@@ -93,11 +93,9 @@ impl Responses {
                 let slept = self.asleep.remove(&prev);
                 match pause {
                     // Who is stopped is woken, too, to go on.
-                    Pause::Done | Pause::Inside | Pause::Lock | Pause::Stopped | Pause::Traced => {
-                        self.asleep.insert(prev)
-                    }
                     Pause::Gone => self.gone.insert(prev),
                     Pause::PutOff => false,
+                    _ => self.asleep.insert(prev),
                 };
                 slept.then_some(prev)
             }
@@ -152,8 +150,9 @@ impl Responses {
         }
         self.due_ns.remove(&process);
         match pause {
-            Pause::PutOff | Pause::Inside | Pause::Lock | Pause::Stopped | Pause::Traced => None,
-            Pause::Done | Pause::Gone => {
+            pause if pause.is_inside() || pause.is_stop() => None,
+            Pause::PutOff => None,
+            _ => {
                 let ended = self.open.remove(&process);
                 let is_first = pause == Pause::Gone || self.begun.insert(process);
                 if ended.is_some_and(|open| open.made) {
