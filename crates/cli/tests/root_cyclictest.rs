@@ -175,3 +175,27 @@ fn every_measuring_thread_is_called_as_cyclictests_are() {
     child.wait().expect("reaped");
     assert_eq!(found, 1);
 }
+
+#[test]
+fn a_pipe_that_cannot_be_made_is_said_in_its_words_and_ends_nothing() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "kept").expect("written");
+    let check = |path: &std::path::Path, why: &str| {
+        let mut ours = ours();
+        ours.args(["-q", "-l", "3", "-F"]).arg(path);
+        let output = ours.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expect = format!("Error creating fifo {}: {why}\n", path.display());
+        assert_eq!((output.status.code(), &*said), (Some(0), &*expect));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("T: 0"));
+    };
+    check(
+        &folder.path().join("none/pipe"),
+        "No such file or directory",
+    );
+    // cyclictest removes it.
+    check(&file, "File exists");
+    assert_eq!(std::fs::read(&file).expect("there"), b"kept");
+}

@@ -40,7 +40,7 @@ impl Beside {
     /// Begins to listen.
     ///
     /// # Errors
-    /// When signals cannot be handled, or the pipe cannot be made.
+    /// When signals cannot be handled.
     pub fn start(output: &CyclictestOutput, reader: Reader) -> Result<Beside> {
         let flag = |signal| -> Result<Arc<AtomicBool>> {
             let flag = Arc::new(AtomicBool::new(false));
@@ -50,11 +50,12 @@ impl Beside {
         };
         let pipe = output.pipe.as_deref();
         let pipe = pipe.map(|path| Pipe::start(path, reader.clone(), output.in_ns));
+        let pipe = pipe.transpose()?.flatten();
         Ok(Beside {
             in_ns: output.in_ns,
             asked: [flag(SIGUSR1)?, flag(SIGUSR2)?],
             shared: Shared::make(),
-            pipe: pipe.transpose()?,
+            pipe,
             reader,
         })
     }
@@ -120,7 +121,8 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn start(path: &Path, reader: Reader, in_ns: bool) -> Result<Pipe> {
+    /// None where it cannot be made: that is said, and it measures all the same.
+    fn start(path: &Path, reader: Reader, in_ns: bool) -> Result<Option<Pipe>> {
         // One that an earlier run left; anything else stays, and is in the way.
         let is_pipe = |path: &Path| {
             let found = rustix::fs::stat(path);
@@ -130,12 +132,13 @@ impl Pipe {
             std::fs::remove_file(path).ok();
         }
         let mode = Mode::from_raw_mode(0o666);
-        rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0).map_err(|error| {
-            failed(
-                &format!("cannot make the pipe {}", path.display()),
-                error.into(),
-            )
-        })?;
+        let made = rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0);
+        if let Err(error) = made {
+            let error = std::io::Error::from(error).to_string();
+            let why = error.split(" (os error").next().unwrap_or(&error);
+            eprintln!("Error creating fifo {}: {why}", path.display());
+            return Ok(None);
+        }
         let over = Arc::new(AtomicBool::new(false));
         let (own_path, own_over) = (path.to_owned(), over.clone());
         let body = move || {
@@ -152,11 +155,11 @@ impl Pipe {
         let thread = thread
             .spawn(body)
             .map_err(|error| failed("cannot start a thread", error))?;
-        Ok(Pipe {
+        Ok(Some(Pipe {
             path: path.to_owned(),
             over,
             thread,
-        })
+        }))
     }
 
     fn end(self) {
