@@ -19,8 +19,18 @@ async function open(address) {
   return page;
 }
 
-/** What the tip says of a row, which is found by its words. */
+/** What the tip says of a row, which is found by its words, once it is drawn; for 20 seconds at most. */
 async function row(page, words, x = 700) {
+  const end = Date.now() + 20_000;
+  while (Date.now() < end) {
+    const tip = await rowNow(page, words, x);
+    if (tip) return tip;
+    await page.waitForTimeout(100);
+  }
+  return "";
+}
+
+async function rowNow(page, words, x) {
   const canvas = await page.locator("#timeline canvas").boundingBox();
   for (let y = 30; y < canvas.height; y += 6) {
     await page.mouse.move(canvas.x + x, canvas.y + y);

@@ -1,6 +1,6 @@
 //! From the embedded bytes to loaded and attached programs, with errors that say what is missing.
 
-use std::sync::Mutex;
+use std::cell::RefCell;
 
 use abi::raw;
 use event::{Error, ErrorKind, Result};
@@ -42,23 +42,27 @@ pub(crate) fn is_of_chain(map: &str) -> bool {
     CHAIN_MAPS.contains(&map)
 }
 
-/// The end of what libbpf and the verifier said last; it becomes the cause of a load's error.
-static TALK: Mutex<String> = Mutex::new(String::new());
+thread_local! {
+    /// The end of what libbpf and the verifier said last to this thread; it becomes the cause of a
+    /// load's error. They say it on the thread that called them.
+    static TALK: RefCell<String> = const { RefCell::new(String::new()) };
+}
 const TALK_BYTES_MAX: usize = 4096;
 
 fn listen(_level: PrintLevel, message: String) {
-    let mut talk = TALK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    talk.push_str(&message);
-    let surplus = talk.len().saturating_sub(TALK_BYTES_MAX);
-    let cut = (surplus..talk.len())
-        .find(|at| talk.is_char_boundary(*at))
-        .unwrap_or(0);
-    talk.drain(..cut);
+    TALK.with_borrow_mut(|talk| {
+        talk.push_str(&message);
+        let surplus = talk.len().saturating_sub(TALK_BYTES_MAX);
+        let cut = (surplus..talk.len())
+            .find(|at| talk.is_char_boundary(*at))
+            .unwrap_or(0);
+        talk.drain(..cut);
+    });
 }
 
-/// What libbpf said since the last time.
+/// What libbpf said to this thread since the last time.
 pub(crate) fn heard() -> String {
-    std::mem::take(&mut *TALK.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    TALK.take()
 }
 
 /// From here on [`heard`] has what libbpf says.

@@ -11,4 +11,5 @@ pub mod reports;
 
 pub use budgets::{
     Budget, BudgetFinding, Called, Checked, Judgement, Rules, SleepsInside, Subject, check_budgets,
+    check_budgets_on,
 };

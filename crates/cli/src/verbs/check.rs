@@ -3,7 +3,7 @@
 use event::{Error, ErrorKind, Result};
 use report::{budgets_json, budgets_junit, budgets_text};
 use trace::{OpenOptions, Root};
-use views::{Checked, Judgement, Rules, check_budgets};
+use views::{Checked, Judgement, Rules, check_budgets_on};
 
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
@@ -30,7 +30,8 @@ pub fn run(typed: &flags::Check) -> Result<Outcome> {
     let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
     let trace = opened::open_all(&roots, &OpenOptions::default())?;
     let range = window::resolve(&options.window, &trace)?;
-    let checked = check_budgets(&trace, &rules, range)?;
+    window::known_cpus(&options.window, &trace)?;
+    let checked = check_budgets_on(&trace, &rules, range, &options.window.cpus)?;
     if let Some(path) = &options.junit {
         let names = options
             .traces

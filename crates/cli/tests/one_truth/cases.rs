@@ -1,9 +1,10 @@
 //! Small texts of ftrace whose truth can be read off, each once answered wrongly.
 
 use diagnosis::{Culprit, Diagnosis, Query, TaskFilter, TermKind, diagnose};
-use event::{Duration, TimeRange};
+use event::{Cpu, Duration, TimeRange};
 use tempfile::TempDir;
 use trace::Trace;
+use views::{Judgement, Rules, check_budgets_on};
 
 use crate::answers::Answers;
 
@@ -391,4 +392,125 @@ fn check_unseen_wakeup(wakeup: Option<&str>) {
 fn a_task_that_comes_back_from_its_sleep_without_a_wakeup_may_have_been_late() {
     check_unseen_wakeup(None);
     check_unseen_wakeup(Some("100.001000"));
+}
+
+/// The hog has the CPU from 0 to 5.4 ms, and vic is woken at 1 ms, with these events in between.
+fn behind_hog(events: &[String]) -> (TempDir, Trace, Answers) {
+    let text = [
+        switch("100.000000", IDLE, "R", HOG),
+        wake(["100.001005", "100.001006"], HOG, "dNh2.", VIC),
+        events.concat(),
+        switch("100.005402", HOG, "R", VIC),
+        switch("100.006000", VIC, "S", IDLE),
+    ];
+    open(&text.concat())
+}
+
+/// Whether `check` finds that a rule is held; none where it cannot know.
+fn held(trace: &Trace, rule: &str, cpus: &[Cpu]) -> Option<bool> {
+    let rules = Rules::parse(rule).expect("a rule");
+    let checked = check_budgets_on(trace, &rules, TimeRange::ALL, cpus).expect("readable");
+    match checked.findings[0].judgement {
+        Judgement::Held => Some(true),
+        Judgement::Broken => Some(false),
+        Judgement::Inconclusive(_) => None,
+    }
+}
+
+#[test]
+fn an_interrupt_of_which_one_half_was_not_recorded_accuses_nobody() {
+    let entry = |at: &str| line(at, HOG, "d.h1.", "irq_handler_entry: irq=36 name=eth0");
+    let timer = [
+        line("100.003000", HOG, "d.h1.", "local_timer_entry: vector=236"),
+        line("100.003010", HOG, "d.h1.", "local_timer_exit: vector=236"),
+    ];
+    let entries = [entry("100.001500"), entry("100.002000"), timer.concat()];
+    let (_dir, trace, _) = behind_hog(&entries);
+    assert!(first_culprit(&worst(&trace, "vic")).is_none());
+    assert_eq!(held(&trace, "irq * within 1ms", &[]), None);
+    let exit = "irq_handler_exit: irq=36 ret=handled";
+    let (_dir, trace, _) = behind_hog(&[line("100.005400", HOG, "d.h1.", exit)]);
+    assert!(first_culprit(&worst(&trace, "vic")).is_none());
+}
+
+#[test]
+fn a_timer_is_late_also_where_no_interrupt_was_recorded() {
+    let set = "hrtimer_start: hrtimer=ffff1 function=hrtimer_wakeup expires=100001000000 \
+               softexpires=100001000000 mode=ABS";
+    let called = "hrtimer_expire_entry: hrtimer=ffff1 function=hrtimer_wakeup now=100005999000";
+    let text = [
+        switch("100.000000", IDLE, "R", VIC),
+        line("100.000100", VIC, "d..2.", set),
+        switch("100.000110", VIC, "S", OTHER),
+        line("100.006000", OTHER, "d.h1.", called),
+        wake(["100.006002", "100.006003"], OTHER, "dNh2.", VIC),
+        line(
+            "100.006005",
+            OTHER,
+            "d.h1.",
+            "hrtimer_expire_exit: hrtimer=ffff1",
+        ),
+        switch("100.006010", OTHER, "R", VIC),
+        switch("100.006100", VIC, "S", IDLE),
+    ];
+    let (_dir, trace, _) = open(&text.concat());
+    let found = worst(&trace, "vic");
+    let latency_us = found.activations[0].latency().as_ns() / 1_000;
+    assert_eq!(latency_us, 5_010, "{:?}", found.activations[0]);
+    assert!(first_culprit(&found).is_none());
+    assert_eq!(held(&trace, "response of vic within 1ms", &[]), Some(false));
+}
+
+#[test]
+fn the_number_of_a_system_call_is_no_call_of_its_own() {
+    let text = [
+        switch("100.000000", IDLE, "R", A),
+        line(
+            "100.002000",
+            A,
+            ".....",
+            "sys_enter: NR 0 (3, 7ffe, 64, 0, 0, 0)",
+        ),
+        line(
+            "100.002001",
+            A,
+            ".....",
+            "sys_read(fd: 3, buf: 7ffe, count: 100)",
+        ),
+        line("100.002500", A, ".....", "sys_exit: NR 0 = 5"),
+        line("100.002501", A, ".....", "sys_read -> 0x5"),
+        switch("100.003000", A, "S", IDLE),
+    ];
+    let (_dir, trace, _) = open(&text.concat());
+    assert_eq!(held(&trace, "system call * within 499us", &[]), Some(false));
+    assert_eq!(
+        held(&trace, "system call read within 500us", &[]),
+        Some(true)
+    );
+}
+
+#[test]
+fn a_budget_of_some_cpus_is_about_what_ends_there() {
+    let on_1 = |text: String| {
+        text.replace("[000]", "[001]")
+            .replace("target_cpu=000", "target_cpu=001")
+    };
+    let text = [
+        switch("100.000000", IDLE, "R", HOG),
+        on_1(switch("100.000000", IDLE, "R", OTHER)),
+        on_1(wake(["100.001000", "100.001001"], OTHER, "d..2.", VIC))
+            .replace("target_cpu=001", "target_cpu=000"),
+        switch("100.009000", HOG, "S", VIC),
+        switch("100.009100", VIC, "S", IDLE),
+        on_1(switch("100.009500", OTHER, "R", HOG)),
+        wake(["100.009600", "100.009601"], IDLE, "dNh2.", VIC)
+            .replace("target_cpu=000", "target_cpu=001"),
+        on_1(switch("100.012000", HOG, "S", VIC)),
+        on_1(switch("100.012100", VIC, "S", IDLE)),
+    ];
+    let (_dir, trace, _) = open(&text.concat());
+    let rule = "wake-up of vic within 5ms";
+    assert_eq!(held(&trace, rule, &[]), Some(false));
+    assert_eq!(held(&trace, rule, &[Cpu(0)]), Some(false));
+    assert_eq!(held(&trace, rule, &[Cpu(1)]), Some(true));
 }

@@ -79,7 +79,7 @@ impl Builder {
             Handler::HrtimerExpireEntry { hrtimer, now, .. } => {
                 self.timer_entry(cpu, now_ns, event.u64(hrtimer), event.i64(now));
             }
-            Handler::HrtimerExpireExit => self.timer_exit(cpu),
+            Handler::HrtimerExpireExit => self.timer_exit(cpu, now_ns),
             Handler::Nmi { delta_ns } => self.nmi(cpu, now_ns, event.i64(delta_ns)),
             Handler::PageFault => self.page_fault(cpu, now_ns),
             Handler::ContentionBegin { flags } => {
@@ -111,39 +111,50 @@ impl Builder {
         };
         let base = self.arena.add(NodeId::NONE, step);
         let state = self.cpu(cpu);
-        let unpaired = if state.frames.len() >= NESTING_MAX {
-            state.frames.len()
-        } else {
-            0
-        };
-        if unpaired > 0 {
-            state.frames.clear();
+        if state.frames.len() >= NESTING_MAX {
+            self.miss_exits(cpu, 0);
         }
+        let state = self.cpu(cpu);
         state.left_handler = None;
         state.frames.push(HardFrame {
             irq,
             base,
             current: base,
         });
-        self.basis.unpaired += unpaired as u64;
         self.mark(cpu, now_ns, false);
     }
 
     fn hard_exit(&mut self, cpu: u32, now_ns: i64, irq: i32) {
         let state = self.cpu(cpu);
         let Some(depth) = state.frames.iter().rposition(|frame| frame.irq == irq) else {
-            self.basis.unpaired += u64::from(irq > UNLISTED_FIRST);
+            if irq > UNLISTED_FIRST {
+                self.basis.unpaired += 1;
+                self.cpu(cpu).timeline.doubt_last();
+                self.mark(cpu, now_ns, false);
+            }
             return;
         };
-        let missed = (state.frames.len() - depth - 1) as u64;
+        self.miss_exits(cpu, depth + 1);
+        let state = self.cpu(cpu);
         state.left_handler = Some(LeftHandler {
             irq,
             chain: state.frames[depth].base,
             end_ns: now_ns,
         });
         state.frames.truncate(depth);
-        self.basis.unpaired += missed;
         self.mark(cpu, now_ns, false);
+    }
+
+    /// The exits of all interrupts but the first `kept` were not recorded.
+    pub(super) fn miss_exits(&mut self, cpu: u32, kept: usize) {
+        let missed = self.cpu(cpu).frames.split_off(kept);
+        self.basis.unpaired += missed.len() as u64;
+        for frame in missed {
+            if let Some(begun) = self.arena.get(frame.base) {
+                let begin_ns = begun.time_ns;
+                self.cpu(cpu).timeline.doubt(frame.irq, begin_ns);
+            }
+        }
     }
 
     /// The chain of what wakes somebody on the CPU now. Where the tracer says that a hard interrupt
@@ -272,6 +283,10 @@ impl Builder {
 
     /// A timer's callback begins: its expiry is the origin of what it wakes.
     fn timer_entry(&mut self, cpu: u32, now_ns: i64, hrtimer: u64, base_now_ns: i64) {
+        if self.handler_base(cpu).is_none() {
+            // Timers' functions were recorded, and not the interrupts in which they are called.
+            self.hard_entry(cpu, now_ns, UNKNOWN_INTERRUPT);
+        }
         let id = (hrtimer & 0x7fff_ffff) as i32;
         let kind = StepKind::Hrtimer;
         self.cpu(cpu).timeline.marks.push(Mark {
@@ -331,8 +346,13 @@ impl Builder {
         self.set_handler_chain(cpu, node);
     }
 
-    fn timer_exit(&mut self, cpu: u32) {
+    fn timer_exit(&mut self, cpu: u32, now_ns: i64) {
         self.cpu(cpu).slack = None;
+        let frame = self.cpus[cpu as usize].frames.last();
+        if frame.is_some_and(|frame| frame.irq == UNKNOWN_INTERRUPT) {
+            self.hard_exit(cpu, now_ns, UNKNOWN_INTERRUPT);
+            return;
+        }
         if let Some(base) = self.handler_base(cpu) {
             self.set_handler_chain(cpu, base);
         }

@@ -44,12 +44,9 @@ impl Builder {
         (prev, runnable, pause): (TaskIndex, bool, Pause),
         (next, end): (TaskIndex, End),
     ) {
-        let state = self.cpu(cpu);
         // No handler spans a switch: these exits were missed.
-        let unpaired = state.frames.len() as u64;
-        state.frames.clear();
-        state.left_handler = None;
-        self.basis.unpaired += unpaired;
+        self.miss_exits(cpu, 0);
+        self.cpu(cpu).left_handler = None;
         // Nothing was inferred: somebody had the CPU of whom nothing is known.
         let left_unseen = std::mem::take(&mut self.cpu(cpu).left_unseen);
         if self.has_not(cpu, prev) || left_unseen {

@@ -184,6 +184,22 @@ impl Timeline {
         }
     }
 
+    /// Nothing says until when an interrupt that began then had the CPU, nor who had it behind it.
+    pub fn doubt(&mut self, irq: i32, begin_ns: i64) {
+        let segments = self.segments.iter_mut().rev();
+        let since = segments.take_while(|segment| segment.begin_ns >= begin_ns);
+        since
+            .filter(|segment| segment.occupant.what() == What::Hardirq(irq))
+            .for_each(|segment| segment.occupant = Occupant::new(What::Lost));
+    }
+
+    /// An interrupt ends whose begin nobody saw: it was since the last change at the earliest.
+    pub fn doubt_last(&mut self) {
+        if let Some(last) = self.segments.last_mut() {
+            last.occupant = Occupant::new(What::Lost);
+        }
+    }
+
     /// The last run was that of other versions of its task: it changed its name or its priority
     /// while it ran, and the trace says so only where it leaves the CPU. Back to where `to` knows
     /// none.

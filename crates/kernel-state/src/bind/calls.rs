@@ -192,6 +192,9 @@ pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
             None => name.starts_with("sys_exit_").then(|| leave(class)),
         };
     }
+    if is_raw(class, name) {
+        return None;
+    }
     if let Some(call) = name
         .strip_prefix("syscall_entry_")
         .or_else(|| name.strip_prefix("sys_"))
@@ -202,6 +205,16 @@ pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
         return None;
     }
     Some(leave(class))
+}
+
+/// An event of `raw_syscalls`: the number of a call, and no name. LTTng 2.0 says `sys_exit` as the
+/// call `exit` begins.
+fn is_raw(class: &EventClass, name: &str) -> bool {
+    match name {
+        "sys_enter" => true,
+        "sys_exit" => class.field("error_code").is_none(),
+        _ => false,
+    }
 }
 
 fn leave(class: &EventClass) -> Call {

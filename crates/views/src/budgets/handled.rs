@@ -106,6 +106,8 @@ pub(super) struct Handlers {
     /// Else timers alone are followed.
     all: bool,
     open: HashMap<(u32, Which), i64>,
+    /// Handlers whose end was not recorded, and since when they ran.
+    missed: Vec<(Which, i64)>,
     timers: HashMap<u64, Set>,
     /// The timer whose function ran last on a CPU: it may be set again before anything else is.
     expired: HashMap<u32, (u64, Option<ProcId>)>,
@@ -180,6 +182,24 @@ impl Handlers {
         None
     }
 
+    /// A CPU goes from one task to another: no interrupt's handler runs there any more.
+    pub fn switches(&mut self, cpu: u32) {
+        self.leaves(cpu);
+        let missed = &mut self.missed;
+        self.open.retain(|(on, which), begin_ns| {
+            let goes_on = *on != cpu || matches!(which, Which::Softirq(_));
+            if !goes_on {
+                missed.push((*which, *begin_ns));
+            }
+            goes_on
+        });
+    }
+
+    /// Handlers of which that was found since the last time.
+    pub fn missed(&mut self) -> Vec<(Which, i64)> {
+        std::mem::take(&mut self.missed)
+    }
+
     /// No timer's function runs on a CPU.
     pub fn leaves(&mut self, cpu: u32) {
         if let Some(due_ns) = self.due_ns.get_mut(cpu as usize) {
@@ -199,14 +219,15 @@ impl Handlers {
         self.due_ns.clear();
     }
 
-    /// Handlers that are under way, and since when.
-    pub fn under_way(&self) -> impl Iterator<Item = (Which, i64)> {
+    /// Handlers that are under way: on which CPU, and since when.
+    pub fn under_way(&self) -> impl Iterator<Item = (u32, Which, i64)> {
         let open = self.open.iter();
-        open.map(|((_, which), begin_ns)| (*which, *begin_ns))
+        open.map(|((cpu, which), begin_ns)| (*cpu, *which, *begin_ns))
     }
 
     fn begins(&mut self, cpu: u32, which: Which, now_ns: i64) {
-        self.open.insert((cpu, which), now_ns);
+        let before = self.open.insert((cpu, which), now_ns);
+        self.missed.extend(before.map(|begin_ns| (which, begin_ns)));
     }
 
     fn ends(&mut self, cpu: u32, which: Which) -> Option<Handled> {

@@ -13,7 +13,7 @@ mod undecided;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{Instant, NamedTask, Result, TimeRange};
+use event::{Cpu, Instant, NamedTask, Result, TimeRange};
 use trace::{EventView, Item, Trace};
 
 pub use finding::{BudgetFinding, Judgement, SleepsInside};
@@ -49,8 +49,21 @@ pub struct Checked {
 /// # Errors
 /// As [`trace::Cursor::next`]; a trace of several machines.
 pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<Checked> {
+    check_budgets_on(trace, rules, range, &[])
+}
+
+/// The same of these CPUs alone, unless there are none: what ends on one of them.
+///
+/// # Errors
+/// As [`check_budgets`].
+pub fn check_budgets_on(
+    trace: &Trace,
+    rules: &Rules,
+    range: TimeRange,
+    cpus: &[Cpu],
+) -> Result<Checked> {
     one_machine(trace)?;
-    let mut checker = Checker::new(trace, rules, range);
+    let mut checker = Checker::new(trace, rules, range, cpus);
     let mut checked = Checked::default();
     let mut kernel = Kernel::new(trace, Follow::default());
     let binding = Arc::clone(kernel.binding());
@@ -66,6 +79,7 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
                     checked.saw(now);
                 }
                 checker.now_ns = now.as_ns();
+                checker.here = checker.is_asked_for(event.cpu());
                 checker.periods(&event);
                 let bound = binding.get(event.class());
                 checker.before(&kernel, bound, &event);
@@ -89,15 +103,7 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
             Item::Damage(_) => {}
         }
     }
-    if let Some(until_ns) = seen_until(trace, range)? {
-        checker.now_ns = until_ns;
-    }
-    kernel.finish(checker.now_ns, &mut checker);
-    checker.periods_end();
-    checker.wake_ups_end(&kernel);
-    checker.responses_end(&kernel);
-    checker.handlers_end(&kernel);
-    checker.cycles_end(&kernel);
+    checker.finish(&mut kernel, seen_until(trace, range)?);
     let unrecorded = kernel.unrecorded().len() as u64;
     if unrecorded > 0 {
         checked.holes += unrecorded;
@@ -136,6 +142,10 @@ struct Checker<'a> {
     cycles: Cycles,
     tallies: Vec<Tally>,
     now_ns: i64,
+    /// What ends on another CPU does not count; all of them where there are none.
+    cpus: &'a [Cpu],
+    /// What ends now ends on one of these.
+    here: bool,
     /// What ended before does not count.
     begin_ns: i64,
     /// Nothing that began before is sure.
@@ -143,7 +153,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    fn new(trace: &Trace, rules: &'a Rules, range: TimeRange) -> Checker<'a> {
+    fn new(trace: &Trace, rules: &'a Rules, range: TimeRange, cpus: &'a [Cpu]) -> Checker<'a> {
         let limits = rules.budgets.iter().map(|budget| budget.limit.as_ns());
         let (begin_ns, end_ns) = (range.begin.as_ns(), range.end.as_ns());
         let has_periods = !rules.periods.list().is_empty();
@@ -166,9 +176,32 @@ impl<'a> Checker<'a> {
             cycles: Cycles::new(limits.collect(), (begin_ns, end_ns)),
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
             now_ns: i64::MIN,
+            cpus,
+            here: true,
             begin_ns,
             known_from_ns: i64::MIN,
         }
+    }
+
+    fn is_asked_for(&self, cpu: Option<Cpu>) -> bool {
+        self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.contains(&cpu))
+    }
+
+    /// Whether what ends now counts.
+    fn counts(&self) -> bool {
+        self.here && self.begin_ns <= self.now_ns
+    }
+
+    /// What is open as the trace ends.
+    fn finish(&mut self, kernel: &mut Kernel, until_ns: Option<i64>) {
+        self.now_ns = until_ns.unwrap_or(self.now_ns);
+        self.here = true;
+        kernel.finish(self.now_ns, self);
+        self.periods_end();
+        self.wake_ups_end(kernel);
+        self.responses_end(kernel);
+        self.handlers_end(kernel);
+        self.cycles_end(kernel);
     }
 
     /// An event that the kernel's state does not know yet.
@@ -236,7 +269,7 @@ impl<'a> Checker<'a> {
             End::Seen(end_ns) => end_ns,
             End::NotAfter(_) | End::Unknown => self.now_ns,
         };
-        if ended_ns < self.begin_ns {
+        if !self.here || ended_ns < self.begin_ns {
             return;
         }
         let end = match begin_ns >= self.known_from_ns {
@@ -261,7 +294,7 @@ impl<'a> Checker<'a> {
         let budgets = self.rules.budgets.iter().enumerate();
         let its = budgets.filter(|(_, budget)| is_it(&budget.subject));
         let budgets = its.map(|(place, _)| place).collect();
-        if at_ns >= self.begin_ns {
+        if self.here && at_ns >= self.begin_ns {
             self.undecided.add(Undecided {
                 process,
                 woken_ns,
@@ -329,7 +362,7 @@ impl<'a> Checker<'a> {
 
     /// A thread had a sample of its own.
     fn seen(&mut self, is_it: impl Fn(&Subject) -> bool, task: &NamedTask<'_>) {
-        if self.now_ns < self.begin_ns {
+        if !self.counts() {
             return;
         }
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
@@ -356,7 +389,7 @@ impl<'a> Checker<'a> {
             ..
         }) = response
         else {
-            let here = self.begin_ns <= self.now_ns;
+            let here = self.counts();
             for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
                 let is_it =
                     is_response_of(&budget.subject, &task) || is_work_of(&budget.subject, &task);
@@ -386,7 +419,7 @@ impl<'a> Checker<'a> {
 
     /// A thread is scheduled in that slept, and whose wake-up was not recorded.
     fn unwoken(&mut self, kernel: &Kernel, process: ProcId) {
-        if self.now_ns < self.begin_ns {
+        if !self.counts() {
             return;
         }
         let task = kernel.named(kernel.process(process));
@@ -415,6 +448,12 @@ impl<'a> Checker<'a> {
             }
             None => {}
         }
+        let missed = self.handlers.as_mut().map(Handlers::missed);
+        for (which, begin_ns) in missed.unwrap_or_default() {
+            let (name, number) = which.name(kernel);
+            let is_it = |subject: &Subject| subject.is_handler(which, &name, number);
+            self.sample(is_it, begin_ns, End::Unknown);
+        }
     }
 
     /// Handlers and system calls that the trace's end leaves under way.
@@ -423,13 +462,15 @@ impl<'a> Checker<'a> {
             Some(handlers) => handlers.under_way().collect(),
             None => Vec::new(),
         };
-        for (which, begin_ns) in open {
+        for (cpu, which, begin_ns) in open {
+            self.here = self.is_asked_for(Some(Cpu(cpu)));
             let (name, number) = which.name(kernel);
             let is_it = |subject: &Subject| subject.is_handler(which, &name, number);
             self.still_open(is_it, begin_ns, false);
         }
         for (id, process) in kernel.processes() {
             let call = process.call.as_ref();
+            self.here = self.is_asked_for(Some(Cpu(process.seen_on)));
             if let Some(call) = call.filter(|_| !self.responses.is_gone(id)) {
                 let (name, task) = (kernel.call_name(call.call), kernel.named(process));
                 let is_it = |subject: &Subject| subject.is_call_of(name, &task);
@@ -453,6 +494,7 @@ impl<'a> Checker<'a> {
             let task = kernel.named(known);
             // It may have done its work unseen.
             let at = known.arrived.map_or(known.seen_on, |arrival| arrival.cpu);
+            self.here = self.is_asked_for(Some(Cpu(at)));
             let is_doubted = begin_ns < self.known_from_ns || kernel.is_doubted(at);
             let (lossy, own_lossy) = (lossy || is_doubted, own_lossy || is_doubted);
             self.still_open(|subject| is_response_of(subject, &task), begin_ns, lossy);
@@ -468,6 +510,9 @@ impl<'a> Checker<'a> {
                 continue;
             };
             let task = kernel.named(process);
+            if !self.is_asked_for(Some(Cpu(process.seen_on))) {
+                continue;
+            }
             let budgets = self.rules.budgets.iter().zip(&mut self.tallies);
             for ((budget, tally), over) in budgets.zip(&found.over) {
                 if is_response_of(&budget.subject, &task) {
@@ -494,6 +539,8 @@ impl<'a> Checker<'a> {
                 continue;
             };
             let task = kernel.named(process);
+            let at = process.arrived.map_or(process.seen_on, |at| at.cpu);
+            self.here = self.is_asked_for(Some(Cpu(at)));
             // Another thread may have its id by now.
             if kernel.find(process.tid) == Some(id) {
                 let mut at = process.arrived.iter();
@@ -518,6 +565,9 @@ impl<'a> Checker<'a> {
 
     /// What is still open when the trace ends is over if it is over already; else nobody knows.
     fn still_open(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, doubtful: bool) {
+        if !self.here {
+            return;
+        }
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if !is_it(&budget.subject) {
                 continue;
@@ -598,7 +648,7 @@ impl Sink for Checker<'_> {
             } => {
                 self.cycles.leaves(prev.0, cpu, self.now_ns, pause);
                 if let Some(handlers) = &mut self.handlers {
-                    handlers.leaves(cpu);
+                    handlers.switches(cpu);
                 }
             }
             Change::Unknown { process, .. }
