@@ -514,3 +514,32 @@ fn a_budget_of_some_cpus_is_about_what_ends_there() {
     assert_eq!(held(&trace, rule, &[Cpu(0)]), Some(false));
     assert_eq!(held(&trace, rule, &[Cpu(1)]), Some(true));
 }
+
+#[test]
+fn a_priority_that_was_lent_where_events_are_lost_is_known_from_its_end() {
+    let entry = "irq_handler_entry: irq=36 name=eth0";
+    let back = "sched_pi_setprio: comm=low pid=22 oldprio=19 newprio=120";
+    let text = [
+        switch("100.000000", IDLE, "R", LOW),
+        "CPU:0 [LOST 1 EVENTS]\n".to_owned(),
+        line("100.001000", LOW, "d.h1.", entry),
+        wake(["100.001005", "100.001006"], LOW, "dNh2.", VIC),
+        line(
+            "100.001010",
+            LOW,
+            "d.h1.",
+            "irq_handler_exit: irq=36 ret=handled",
+        ),
+        line("100.009000", LOW, "dNh2.", back),
+        switch("100.009005", LOW, "R", VIC),
+        switch("100.009100", VIC, "S", LOW),
+        switch("100.010000", LOW, "S", IDLE),
+    ];
+    let (_dir, trace, _) = open(&text.concat());
+    let found = worst(&trace, "vic");
+    if let Some(culprit) = first_culprit(&found) {
+        let ran_ahead =
+            matches!(&culprit.kind, TermKind::RunQueueWait { behind } if behind.prio.0 == 19);
+        assert!(ran_ahead, "{culprit:?}");
+    }
+}

@@ -216,7 +216,9 @@ impl Builder {
             }
             Sched::PiSetprio(fields) => {
                 let (tid, prio) = (fields.tid(event), Prio::from_lttng(fields.prio(event)));
-                self.lent(at, tid, Prio::from_lttng(fields.old_prio(event)), prio);
+                let old = Prio::from_lttng(fields.old_prio(event));
+                self.had_prio(at.cpu, tid, old);
+                self.lent(at, tid, old, prio);
                 self.set_prio(at.cpu, at.now_ns, tid, prio);
             }
         }
@@ -266,6 +268,19 @@ impl Builder {
         self.cycles.forget(task.0);
         self.basis.unpaired += state.softirqs.len() as u64;
         state.softirqs.clear();
+    }
+
+    /// A task had this priority until now: where it seemed to have another one, what gave it this
+    /// one was lost, or is no event.
+    fn had_prio(&mut self, cpu: u32, tid: i32, prio: Prio) {
+        let Some(task) = self.tasks.find(tid, cpu) else {
+            return;
+        };
+        let state = self.tasks.state(task);
+        if let (Run::On(on), before) = (state.run, state.version) {
+            self.tasks.set_prio(task, prio);
+            self.rename_run(on, task, before);
+        }
     }
 
     fn set_prio(&mut self, cpu: u32, now_ns: i64, tid: i32, prio: Prio) {

@@ -71,11 +71,18 @@ fn task(text: &str) -> Option<(&str, i32)> {
     if let Some((comm, tid)) = text.rsplit_once('-')
         && let Some(tid) = number(tid)
     {
-        return Some((comm.trim(), tid));
+        return Some((without_instance(comm.trim()), tid));
     }
     let (comm, tid) = text.rsplit_once([' ', '\t'])?;
     let tid = tid.rsplit_once('/').map_or(tid, |(_, tid)| tid);
     Some((comm.trim(), number(tid)?))
+}
+
+/// `instance:        comm`: `trace-cmd report` begins each line of an instance with its name.
+fn without_instance(text: &str) -> &str {
+    let named = [":  ", ":\t"].iter().find_map(|sign| text.split_once(sign));
+    let comm = named.map(|(_, comm)| comm.trim_start());
+    comm.filter(|comm| !comm.is_empty()).unwrap_or(text)
 }
 
 /// Flags, time and the rest.
@@ -271,6 +278,10 @@ mod tests {
         check(
             "bash-1977 [000] .... 17284.993652: sys_close <-system_call_fastpath",
             Some(("bash", 1977, 0, 17_284_993_652_000, "sys_close")),
+        );
+        check(
+            "nc3:        hackbench-13504 [000]  5003.583065: sched_switch:  a:1 [9] S ==> b:2 [9]",
+            Some(("hackbench", 13504, 0, 5_003_583_065_000, "sched_switch")),
         );
         check(
             "sh-9 [000] 93252222292: sys_read -> 0x5",

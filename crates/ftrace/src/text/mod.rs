@@ -7,6 +7,7 @@
 mod flags;
 mod line;
 mod lines;
+mod plugin;
 mod reader;
 mod shape;
 

@@ -9,6 +9,7 @@ use event::{ClassId, EventClass, Field, FieldType, Integer, Scope, Value};
 
 use super::flags::Flags;
 use super::line::{self, Line, Rest};
+use super::plugin;
 use crate::lttng::names::{self, FieldWriting};
 
 /// What LTTng subtracts from the kernel's priorities.
@@ -74,11 +75,9 @@ pub(super) fn fields<'a>(line: &Line<'a>) -> Vec<(Cow<'a, str>, &'a str)> {
         Rest::Fields(text) if line.name.starts_with("sys_exit_") => {
             vec![(Cow::Borrowed("ret"), text)]
         }
-        Rest::Fields(text) => match line::pairs(text) {
-            pairs if pairs.is_empty() => {
-                raw_syscall(line.name, text).unwrap_or_else(|| vec![(Cow::Borrowed("msg"), text)])
-            }
-            pairs => pairs.into_iter().map(plain).collect(),
+        Rest::Fields(text) => match plugin::pairs(line.name, text) {
+            Some(pairs) => pairs.into_iter().map(plain).collect(),
+            None => by_keys(line.name, text),
         },
         Rest::Call(text) => arguments(text),
         Rest::Return(value) => vec![(Cow::Borrowed("ret"), value.trim())],
@@ -86,6 +85,19 @@ pub(super) fn fields<'a>(line: &Line<'a>) -> Vec<(Cow<'a, str>, &'a str)> {
             (Cow::Borrowed("func"), line.name),
             (Cow::Borrowed("parent"), caller.trim()),
         ],
+    }
+}
+
+/// `key=value …`, or a text as it is.
+fn by_keys<'a>(name: &str, text: &'a str) -> Vec<(Cow<'a, str>, &'a str)> {
+    match line::pairs(text) {
+        pairs if pairs.is_empty() => {
+            raw_syscall(name, text).unwrap_or_else(|| vec![(Cow::Borrowed("msg"), text)])
+        }
+        pairs => {
+            let plain = |(key, value): (&'a str, &'a str)| (Cow::Borrowed(key), value);
+            pairs.into_iter().map(plain).collect()
+        }
     }
 }
 
