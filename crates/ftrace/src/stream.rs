@@ -159,6 +159,16 @@ impl PageStream {
         }
     }
 
+    /// So many of them the file has bytes for: what is said of its size may be anything.
+    pub(crate) fn pages_there(&self) -> u64 {
+        let file_bytes = self.file.metadata().map_or(u64::MAX, |facts| facts.len());
+        let there_bytes = file_bytes.saturating_sub(self.place.at);
+        match &self.chunks {
+            None => self.pages().min(there_bytes / self.page_bytes as u64),
+            Some(_) => self.pages(),
+        }
+    }
+
     /// Reads the table of chunks; where it ends early, the inner error says why.
     fn find_chunks(
         &self,
