@@ -273,12 +273,15 @@ impl Handlers {
             self.clock_sets.push_front((now_ns, by));
         }
         let set = set?;
-        let ahead_ns = clock.ahead_ns.unwrap_or(0);
+        let (ahead_ns, set_by_ns) = match clock.ahead_ns {
+            Some(ahead_ns) => (ahead_ns, self.clock_set_since_ns(set.at_ns)),
+            None => (0, 0),
+        };
         let late_ns = now_ns
             .saturating_add(ahead_ns)
             .saturating_sub(set.expires_ns);
         // One that was set behind its instant is due at once, by its clock at that time.
-        let first_ns = set.at_ns.saturating_sub(self.clock_set_since_ns(set.at_ns));
+        let first_ns = set.at_ns.saturating_sub(set_by_ns);
         let due_ns = now_ns.saturating_sub(late_ns.max(0)).max(first_ns);
         // Slack is the owner's doing, and no part of how late the timer was.
         let since_ns = late_ns.saturating_add(set.slack_ns).max(0);

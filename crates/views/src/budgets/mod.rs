@@ -94,6 +94,8 @@ pub fn check_budgets_on(
                 }
                 let TimeRange { begin, end } = lost.range;
                 let cpu = lost.cpu.map(|cpu| cpu.0);
+                // Of what it makes unsure nobody knows on which CPU it ends.
+                checker.here = true;
                 if lost.hides_what_happened() {
                     checker.cycles.forget_all();
                     kernel.lost(cpu, begin.as_ns(), end.as_ns(), &mut checker);
