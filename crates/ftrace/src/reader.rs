@@ -139,7 +139,7 @@ impl<'a> PageReader<'a> {
     /// From the begin of its first page to its last event, as far as they are understood; none
     /// without events.
     pub fn range_ns(&mut self) -> Option<(i64, i64)> {
-        let pages = self.stream.pages_there();
+        let pages = self.stream.pages();
         let begin_ns = (0..pages).find_map(|page| self.page_time_ns(page))?;
         let end_ns = (0..pages).rev().find_map(|page| {
             let page_ns = self.page_time_ns(page).filter(|ns| *ns >= begin_ns)?;

@@ -93,6 +93,16 @@ impl PageStream {
         place: Place,
         page_bytes: usize,
     ) -> Self {
+        // What is said of the size may be anything: a page beyond the file's end tells that it was
+        // cut, and more would tell no more.
+        let file_bytes = file.metadata().map_or(u64::MAX, |facts| facts.len());
+        let there_bytes = file_bytes.saturating_sub(place.at);
+        let place = Place {
+            size: place
+                .size
+                .min(there_bytes.saturating_add(page_bytes as u64)),
+            ..place
+        };
         PageStream {
             file,
             name,
@@ -156,16 +166,6 @@ impl PageStream {
             Some(chunks) => chunks.list.last().map_or(0, |last| {
                 last.first_page + u64::from(last.bytes) / self.page_bytes as u64
             }),
-        }
-    }
-
-    /// So many of them the file has bytes for: what is said of its size may be anything.
-    pub(crate) fn pages_there(&self) -> u64 {
-        let file_bytes = self.file.metadata().map_or(u64::MAX, |facts| facts.len());
-        let there_bytes = file_bytes.saturating_sub(self.place.at);
-        match &self.chunks {
-            None => self.pages().min(there_bytes / self.page_bytes as u64),
-            Some(_) => self.pages(),
         }
     }
 

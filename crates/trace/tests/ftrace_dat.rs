@@ -209,6 +209,31 @@ fn a_file_that_was_cut_gives_its_good_part_and_says_where_it_ends() {
 }
 
 #[test]
+fn a_stream_that_claims_more_than_the_file_has_ends_with_the_file() {
+    const TABLE: &[u8] = b"flyrecord\0";
+    let dir = tempfile::tempdir().expect("a directory");
+    let dat = SyntheticDat {
+        version: 6,
+        cpus: vec![dat::events(0, 300)],
+        ..SyntheticDat::default()
+    };
+    let mut bytes = dat.bytes();
+    let table_at = bytes.windows(TABLE.len()).position(|at| at == TABLE);
+    // Where the pages of the first CPU are, and how many bytes of them.
+    let size_at = table_at.expect("a table") + TABLE.len() + 8;
+    let claimed_bytes = 1u64 << 45;
+    bytes[size_at..size_at + 8].copy_from_slice(&claimed_bytes.to_le_bytes());
+    let trace = open(dir.path(), &bytes).expect("its head is whole");
+    let (events, others) = walk(&trace, TimeRange::ALL);
+    assert_eq!(events, expected(&dat));
+    assert!(
+        others[0].contains("expected a page of 4096 bytes, found 0"),
+        "{others:?}"
+    );
+    trace.losses(TimeRange::ALL).expect("it ends");
+}
+
+#[test]
 fn a_file_that_was_cut_anywhere_is_read_in_part_or_an_error() {
     let dir = tempfile::tempdir().expect("a directory");
     for version in [6, 7] {
