@@ -32,7 +32,7 @@ pub const UNKNOWN_CALL: usize = CALLS_MAX - 1;
 pub struct SyscallConfig {
     /// By number; those of the other word size begin at [`CALLS_MAX`].
     pub calls: Vec<RawCall>,
-    /// Calls of `futex` alone, with page faults that programs serve: no other call costs anything.
+    /// Calls of `futex` alone, with page faults that programs serve: nothing runs at other calls.
     pub waits: bool,
     /// Whether calls of this process are recorded too.
     pub own: bool,
