@@ -155,6 +155,19 @@ pub enum Change<'a> {
         /// Until when.
         until_ns: i64,
     },
+    /// What [`Change::Stayed`] said of a task was a softirq in it, in which it was preempted then.
+    WasSoftirq {
+        /// The CPU.
+        cpu: u32,
+        /// The task.
+        process: ProcId,
+        /// As what it was told.
+        what: CpuWhat,
+        /// From when.
+        from_ns: i64,
+        /// Until when.
+        until_ns: i64,
+    },
     /// What a task does is not known from then on, until another event says it: it had a CPU, and
     /// the switch away from it was not recorded.
     Unknown {
@@ -243,6 +256,8 @@ pub enum Change<'a> {
         raised_ns: Option<i64>,
         /// When it began.
         begin_ns: i64,
+        /// From when to when it ran: its thread can be preempted in it.
+        ran: &'a [(i64, i64)],
     },
     /// A system call begins.
     CallEntry {
@@ -423,7 +438,7 @@ impl Change<'_> {
             | Change::Settled { .. }
             | Change::Waited { .. } => Topic::Waits,
             Change::Prio { .. } | Change::Migrate { .. } => Topic::Tasks,
-            Change::Stayed { .. } => Topic::Stretches,
+            Change::Stayed { .. } | Change::WasSoftirq { .. } => Topic::Stretches,
             Change::IrqEntry { .. } | Change::IrqExit { .. } | Change::SoftirqExit { .. } => {
                 Topic::Handlers
             }

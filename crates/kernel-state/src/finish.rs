@@ -16,6 +16,7 @@ impl Kernel {
             self.tell_before_loss(cpu, sink);
             let state = &mut self.cpus[cpu as usize];
             let hides_idle = state.hides_idle();
+            state.note_open_handlers();
             let run = std::mem::take(&mut state.run);
             let part = |holder| Part {
                 holder,
@@ -97,11 +98,16 @@ impl Kernel {
         mut each: impl FnMut(u32, CpuWhat, Holder, i64, i64),
     ) {
         for (cpu, holder, begin_ns) in self.open_runs() {
-            let run = &self.cpus[cpu as usize].run;
+            let state = &self.cpus[cpu as usize];
             let part = Part::known(holder, begin_ns, end_ns);
-            stretches(run, part, |what, from_ns, until_ns| {
-                each(cpu, what, holder, from_ns, until_ns);
-            });
+            let tell = |what, from_ns, until_ns| each(cpu, what, holder, from_ns, until_ns);
+            if state.handlers.are_open() && holder != Holder::Unknown {
+                let mut run = state.run.clone();
+                run.note_open(&state.handlers);
+                stretches(&run.stretches, part, tell);
+            } else {
+                stretches(&state.run.stretches, part, tell);
+            }
         }
     }
 }

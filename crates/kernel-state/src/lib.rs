@@ -13,6 +13,7 @@ mod cycles;
 mod devices;
 mod finish;
 mod functions;
+mod handlers;
 mod inference;
 mod irq;
 mod locks;
@@ -73,10 +74,8 @@ struct CpuState {
     begun_ns: Option<i64>,
     /// The task on it, none while it idles or nothing is known.
     current: Option<ProcId>,
-    /// The interrupt handler that runs: its number and when it began.
-    irq: Option<(i64, i64)>,
-    softirqs: irq::Softirqs,
-    handlers: waker::Handlers,
+    raised: irq::Raised,
+    handlers: handlers::Handlers,
     run: run::Run,
     queue: queue::Queue,
     /// Up to the loss after which nothing is known; told at the next switch.
@@ -117,6 +116,8 @@ pub struct Kernel {
     moved: Vec<moved::Moved>,
     disks: Disks,
     pages: u64,
+    /// From when to when a softirq ran; its room serves the next one.
+    softirq_ran: Vec<(i64, i64)>,
     locks: locks::Locks,
     /// The owner of each table of files, by its address (LTTng 2.12 and later).
     tables: HashMap<u64, i32>,
@@ -177,6 +178,7 @@ impl Kernel {
             moved: Vec::new(),
             disks: Disks::default(),
             pages: 0,
+            softirq_ran: Vec::new(),
             tables: HashMap::new(),
             unknown: "unknown".into(),
         }
@@ -271,7 +273,7 @@ impl Kernel {
     /// The task that has a CPU while no handler runs there.
     pub fn task_on(&self, cpu: u32) -> Option<ProcId> {
         let state = self.cpus.get(cpu as usize)?;
-        state.current.filter(|_| state.handlers.what().is_none())
+        state.current.filter(|_| !state.handlers.are_open())
     }
 
     /// What the trace's classes say; who walks over events keeps it beside the state.

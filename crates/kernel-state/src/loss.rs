@@ -1,6 +1,5 @@
 //! Places at which a trace does not say what happened.
 
-use super::waker::Handlers;
 use super::{Change, Kernel, Sink};
 
 /// "1 place", "2 places".
@@ -38,9 +37,9 @@ impl Kernel {
             let Some(state) = self.cpus.get_mut(cpu as usize) else {
                 continue;
             };
-            state.handlers = Handlers::default();
-            state.irq = None;
-            state.softirqs = Default::default();
+            state.note_open_handlers();
+            state.handlers.clear();
+            state.raised = Default::default();
             let (has_moved, current) = (state.run.moved, state.current);
             if let Some(task) = current {
                 self.doubt_call(task);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
+use super::handlers::Softirq;
 use super::syscalls::Call;
 use super::tid_map::TidMap;
 use super::waker::Waker;
@@ -126,6 +127,8 @@ pub struct Process {
     pub call: Option<Call>,
     /// Since when it is in a page fault that a program serves.
     pub(crate) fault_ns: Option<i64>,
+    /// The softirq in which it was preempted.
+    pub(crate) softirq: Option<Softirq>,
     /// When it was woken, until it runs.
     pub woken_ns: Option<i64>,
     /// It was seen to sleep until then, and no event was lost meanwhile.

@@ -4,8 +4,9 @@
 //! what some tasks do themselves, their switch away from the CPU among it, and events can be lost.
 //! What nobody knows is told as unknown; it is never given to the task that was seen last.
 
+use super::handlers::Handlers;
 use super::process::ProcId;
-use super::waker::{CpuWhat, Handlers};
+use super::waker::CpuWhat;
 use super::{Change, Kernel, Sink};
 
 /// A run with more stretches than this is told before it is over, as what it is so far.
@@ -72,7 +73,7 @@ pub(super) struct WokenThere {
 }
 
 /// What a CPU does from one switch to the next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub belief: Belief,
     /// The thread's id of who is believed to have the CPU.
@@ -107,6 +108,47 @@ impl Run {
     /// Up to here it surely had the CPU.
     pub fn sure_ns(&self) -> i64 {
         self.begin_ns.max(self.proven_ns)
+    }
+
+    /// From `from_ns` on, or the run's begin, the CPU has handled this; what interrupted a softirq
+    /// is not part of it.
+    pub fn handles(&mut self, what: CpuWhat, from_ns: i64) {
+        let from_ns = from_ns.max(self.begin_ns);
+        if what == CpuWhat::Irq {
+            while self.stretches.last().is_some_and(|(ns, _)| *ns >= from_ns) {
+                self.stretches.pop();
+            }
+            self.stretches.push((from_ns, what));
+            return;
+        }
+        let is_before = |(ns, _): &(i64, CpuWhat)| *ns < from_ns;
+        let first = self.stretches.iter().rposition(is_before);
+        let first = first.map_or(0, |before| before + 1);
+        let inside = self.stretches[first..].iter_mut();
+        inside
+            .filter(|(_, inside)| *inside != CpuWhat::Irq)
+            .for_each(|(_, inside)| *inside = what);
+        if self
+            .stretches
+            .get(first)
+            .is_none_or(|(ns, _)| *ns != from_ns)
+        {
+            self.stretches.insert(first, (from_ns, what));
+        }
+    }
+
+    /// The same of what it handles now.
+    pub fn note_open(&mut self, handlers: &Handlers) {
+        if let Some(softirq) = handlers.softirq() {
+            self.handles(CpuWhat::Softirq, softirq.since_ns);
+        }
+        if let Some(since_ns) = handlers.hard_since_ns() {
+            self.handles(CpuWhat::Irq, since_ns);
+        }
+        if self.is_found {
+            let sure_ns = self.sure_ns();
+            self.stretches.push((sure_ns, CpuWhat::Unknown));
+        }
     }
 
     /// What the CPU does outside of handlers, as far as the last switch says.
@@ -313,8 +355,8 @@ impl Kernel {
         self.begin_run(cpu, process);
         let state = &mut self.cpus[cpu as usize];
         state.run.is_found = true;
-        // None spans a switch.
-        state.handlers = Handlers::default();
+        // None is known to span a switch that was not recorded.
+        state.handlers.clear();
         sink.change(self, &Change::Found { cpu, process });
     }
 
@@ -407,7 +449,7 @@ impl Kernel {
         if !self.follows.stretches {
             return;
         }
-        stretches(run, part, |what, from_ns, until_ns| {
+        stretches(&run.stretches, part, |what, from_ns, until_ns| {
             let change = Change::Stayed {
                 cpu,
                 what,
@@ -439,26 +481,32 @@ impl Kernel {
         }
     }
 
-    /// Notes what a CPU does now.
-    pub(super) fn follow<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
-        let now_ns = self.now_ns;
+    /// What a CPU does outside of handlers.
+    pub(super) fn work_on(&self, cpu: u32) -> CpuWhat {
         let Some(state) = self.cpus.get(cpu as usize) else {
-            return;
+            return CpuWhat::Unknown;
         };
-        let task = || match state.run.task() {
+        match state.run.task() {
             Some(id) if self.processes.get(id).known_call().is_some() => CpuWhat::Call,
             Some(_) => CpuWhat::Task,
             None if state.run.idles() => CpuWhat::Idle,
             None => CpuWhat::Unknown,
-        };
-        let what = state.handlers.what().unwrap_or_else(task);
-        let stretches = &mut self.cpus[cpu as usize].run.stretches;
-        if stretches.last().is_some_and(|(_, last)| *last == what) {
-            return;
         }
-        stretches.push((now_ns, what));
+    }
+
+    /// Notes what a CPU does now. A handler is noted where it ends: that of one is not certain
+    /// whose end was not recorded.
+    pub(super) fn follow<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+        let (now_ns, work) = (self.now_ns, self.work_on(cpu));
+        let Some(state) = self.cpus.get_mut(cpu as usize) else {
+            return;
+        };
+        let stretches = &mut state.run.stretches;
+        if stretches.last().is_none_or(|(_, last)| *last != work) {
+            stretches.push((now_ns, work));
+        }
         if stretches.len() > STRETCHES_MAX {
-            self.tell_early(cpu, what, sink);
+            self.tell_early(cpu, work, sink);
         }
     }
 
@@ -467,6 +515,7 @@ impl Kernel {
         let end_ns = self.now_ns;
         let state = &mut self.cpus[cpu as usize];
         let holder = state.believed();
+        state.note_open_handlers();
         let mut run = std::mem::take(&mut state.run);
         let begin_ns = std::mem::replace(&mut run.begin_ns, end_ns);
         let part = Part::known(holder, begin_ns, end_ns);
@@ -504,6 +553,14 @@ impl super::CpuState {
         woken.count += u64::from(is_first);
     }
 
+    /// What is handled now counts as what it seems so far, as nothing more is known; not where
+    /// nobody knows who has the CPU.
+    pub(super) fn note_open_handlers(&mut self) {
+        if self.handlers.are_open() && self.believed() != Holder::Unknown {
+            self.run.note_open(&self.handlers);
+        }
+    }
+
     /// Who is believed to have the CPU before its run is over.
     pub(super) fn believed(&self) -> Holder {
         match self.run.belief {
@@ -515,7 +572,11 @@ impl super::CpuState {
 }
 
 /// What a CPU did in a part of a run. Handlers are certain: their own events say so.
-pub(super) fn stretches(run: &Run, part: Part, mut each: impl FnMut(CpuWhat, i64, i64)) {
+pub(super) fn stretches(
+    all: &[(i64, CpuWhat)],
+    part: Part,
+    mut each: impl FnMut(CpuWhat, i64, i64),
+) {
     let mut told_ns = part.begin_ns;
     let mut emit = |what: CpuWhat, until_ns: i64| {
         let until_ns = until_ns.min(part.end_ns);
@@ -525,7 +586,7 @@ pub(super) fn stretches(run: &Run, part: Part, mut each: impl FnMut(CpuWhat, i64
         }
     };
     let mut now = part.holder.work(CpuWhat::Unknown);
-    for &(since_ns, what) in &run.stretches {
+    for &(since_ns, what) in all {
         emit(now, since_ns);
         now = match what {
             CpuWhat::Irq | CpuWhat::Softirq => what,

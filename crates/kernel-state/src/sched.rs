@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use trace::EventView;
 
 use super::process::{Arrival, Comm, Process};
-use super::waker::{Handlers, Waker};
+use super::waker::Waker;
 use super::{CPUS_MAX, Change, Kernel, ProcId, Sink};
 use crate::bind::{Left, Life, Pause, Sched, SwitchFields};
 
@@ -99,8 +99,8 @@ impl Kernel {
         self.prio(prev, switched.prev_prio, sink);
         self.left_for(cpu, prev, sink);
         self.left_for(cpu, next, sink);
+        self.hand_over(cpu, prev);
         self.end_run(cpu, (prev, next), sink);
-        self.cpus[cpu as usize].handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.
         let is_seen_there = self.current(cpu) == Some(prev);
@@ -117,6 +117,7 @@ impl Kernel {
         }
         self.prio(next, switched.next_prio, sink);
         self.begin_run(cpu, next);
+        self.go_on(cpu, next);
         let wait = self.end_wait(cpu, next, self.now_ns, sink);
         let left = switched.left;
         let prev_runnable = left.stays_runnable();
@@ -139,7 +140,7 @@ impl Kernel {
             let process = self.processes.get_mut(prev);
             // Another thread may get its number, unseen.
             (process.blocked_since_ns, process.call) = (None, None);
-            process.fault_ns = None;
+            (process.fault_ns, process.softirq) = (None, None);
             process.is_tracked = false;
         }
     }

@@ -4,7 +4,7 @@ use trace::EventView;
 
 use super::syscalls::Call;
 use super::{Kernel, ProcId};
-use crate::bind::{self, Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
+use crate::bind;
 
 /// What woke a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,60 +41,6 @@ pub enum CpuWhat {
     Irq,
     /// A softirq.
     Softirq,
-}
-
-/// The handlers that run on a CPU. None spans a switch: what is preempted and goes on later is
-/// not followed, and a missed exit ends there.
-#[derive(Debug, Default)]
-pub(super) struct Handlers {
-    timer: bool,
-    irq: Option<i64>,
-    vector: Option<i32>,
-    softirq: Option<i64>,
-    /// The last interrupt that returned, and when: it may go on to wake its thread.
-    left: Option<(i64, i64)>,
-}
-
-impl Handlers {
-    /// Takes in a handler's event; `number` is that of the interrupt or the softirq.
-    pub fn event(&mut self, handler: Handler, number: i64, now_ns: i64) {
-        match handler {
-            Handler::IrqEntry { .. } => self.irq = Some(number),
-            Handler::IrqExit { .. } => {
-                self.irq = None;
-                self.left = Some((number, now_ns));
-            }
-            Handler::VectorEntry(vector) => self.vector = Some(vector),
-            Handler::VectorExit(_) => self.vector = None,
-            Handler::SoftirqEntry { .. } => self.softirq = Some(number),
-            Handler::SoftirqExit { .. } => self.softirq = None,
-            Handler::HrtimerExpireEntry { .. } => self.timer = true,
-            Handler::HrtimerExpireExit => self.timer = false,
-            _ => {}
-        }
-    }
-
-    /// What wakes a task of this name now, when a handler does.
-    pub fn waker(&self, comm: &[u8], now_ns: i64) -> Option<Waker> {
-        let of_thread = self.left.filter(|(irq, end_ns)| {
-            let near = now_ns - end_ns <= IRQ_THREAD_WAKE_NS_MAX;
-            near && irq_of_thread(comm).map(i64::from) == Some(*irq)
-        });
-        let timer = self.timer.then_some(Waker::Timer);
-        timer
-            .or(self.irq.map(Waker::Irq))
-            .or(of_thread.map(|(irq, _)| Waker::Irq(irq)))
-            .or(self.vector.map(Waker::Vector))
-            .or(self.softirq.map(Waker::Softirq))
-    }
-
-    /// What the CPU does, when it handles something.
-    pub fn what(&self) -> Option<CpuWhat> {
-        if self.irq.is_some() || self.vector.is_some() || self.timer && self.softirq.is_none() {
-            return Some(CpuWhat::Irq);
-        }
-        self.softirq.map(|_| CpuWhat::Softirq)
-    }
 }
 
 impl Kernel {

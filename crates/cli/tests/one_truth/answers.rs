@@ -216,6 +216,14 @@ impl Tables {
     }
 }
 
+/// The rows of a table of one report.
+pub fn rows(trace: &Trace, report: &str, class: &str, options: &ReportOptions) -> Vec<Vec<Cell>> {
+    let tables = Tables::of(trace, &[report], options).expect("the report answers");
+    let tables = tables.0.into_iter().flatten();
+    let of_class = tables.filter(|table| table.class.name == class);
+    of_class.flat_map(|table| table.rows).collect()
+}
+
 impl Answers {
     /// Asks all of them; none when the trace has no window.
     pub fn of(trace: &Trace) -> Answer<Answers> {

@@ -11,7 +11,7 @@ use crate::answers::Answers;
 const MS: i64 = 1_000_000;
 
 /// Opens lines of ftrace's text and asks all reports.
-fn open(text: &str) -> (TempDir, Trace, Answers) {
+pub fn open(text: &str) -> (TempDir, Trace, Answers) {
     let dir = TempDir::new().expect("a folder");
     let path = dir.path().join("trace.txt");
     std::fs::write(&path, format!("# tracer: nop\n#\n{text}")).expect("written");
@@ -21,7 +21,7 @@ fn open(text: &str) -> (TempDir, Trace, Answers) {
 }
 
 /// The line of a switch on CPU 0: who leaves and in which state, who comes.
-fn switch(at: &str, prev: (&str, i32, i32), state: &str, next: (&str, i32, i32)) -> String {
+pub fn switch(at: &str, prev: (&str, i32, i32), state: &str, next: (&str, i32, i32)) -> String {
     let ((prev_comm, prev_pid, prev_prio), (next_comm, next_pid, next_prio)) = (prev, next);
     format!(
         "{prev_comm:>16}-{prev_pid} [000] d..2. {at}: sched_switch: prev_comm={prev_comm} \
@@ -31,24 +31,24 @@ fn switch(at: &str, prev: (&str, i32, i32), state: &str, next: (&str, i32, i32))
 }
 
 /// The line of an event that is no switch.
-fn line(at: &str, task: (&str, i32, i32), flags: &str, what: &str) -> String {
+pub fn line(at: &str, task: (&str, i32, i32), flags: &str, what: &str) -> String {
     let (comm, pid, _) = task;
     format!("{comm:>16}-{pid} [000] {flags} {at}: {what}\n")
 }
 
 /// A wake-up: `sched_waking` and `sched_wakeup`, 1 µs later.
-fn wake(at: [&str; 2], by: (&str, i32, i32), flags: &str, task: (&str, i32, i32)) -> String {
+pub fn wake(at: [&str; 2], by: (&str, i32, i32), flags: &str, task: (&str, i32, i32)) -> String {
     let (comm, pid, prio) = task;
     let what = |name: &str| format!("{name}: comm={comm} pid={pid} prio={prio} target_cpu=000");
     let waking = line(at[0], by, flags, &what("sched_waking"));
     waking + &line(at[1], by, flags, &what("sched_wakeup"))
 }
 
-const IDLE: (&str, i32, i32) = ("swapper/0", 0, 120);
-const A: (&str, i32, i32) = ("A", 22, 120);
-const B: (&str, i32, i32) = ("B", 33, 120);
-const HOG: (&str, i32, i32) = ("hog", 22, 39);
-const VIC: (&str, i32, i32) = ("vic", 44, 49);
+pub const IDLE: (&str, i32, i32) = ("swapper/0", 0, 120);
+pub const A: (&str, i32, i32) = ("A", 22, 120);
+pub const B: (&str, i32, i32) = ("B", 33, 120);
+pub const HOG: (&str, i32, i32) = ("hog", 22, 39);
+pub const VIC: (&str, i32, i32) = ("vic", 44, 49);
 const OTHER: (&str, i32, i32) = ("other", 33, 120);
 const LOW: (&str, i32, i32) = ("low", 22, 120);
 

@@ -11,6 +11,7 @@ mod cases;
 mod corpus;
 mod damage;
 mod fault;
+mod handled;
 mod known;
 mod machine;
 mod moved;

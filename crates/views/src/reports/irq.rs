@@ -16,6 +16,7 @@ use super::question::Question;
 use super::sched::summary;
 use super::spill::Spill;
 use super::statistics::Summary;
+use super::stretches::sum_ns;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use kernel_state::{Change, Kernel, Topic, Topics};
 
@@ -214,8 +215,8 @@ impl Irq {
         }
     }
 
-    fn handled(&mut self, handled: Handled) {
-        let duration_ns = handled.end_ns - handled.begin_ns;
+    /// A handler ended that ran so long: its thread may have been preempted in it.
+    fn handled(&mut self, handled: Handled, duration_ns: i64) {
         let wanted = self.options.wants_cpu(handled.cpu)
             && self.options.wants_duration(duration_ns)
             && self.options.wants_irq(handled.hard, handled.nr);
@@ -331,27 +332,34 @@ impl Question for Irq {
                     names.push(name);
                 }
             }
-            Change::IrqExit { cpu, irq, begin_ns } => self.handled(Handled {
-                begin_ns,
-                end_ns,
-                raised_ns: None,
-                cpu,
-                nr: irq,
-                hard: true,
-            }),
+            Change::IrqExit { cpu, irq, begin_ns } => {
+                let handled = Handled {
+                    begin_ns,
+                    end_ns,
+                    raised_ns: None,
+                    cpu,
+                    nr: irq,
+                    hard: true,
+                };
+                self.handled(handled, end_ns - begin_ns);
+            }
             Change::SoftirqExit {
                 cpu,
                 vec,
                 raised_ns,
                 begin_ns,
-            } => self.handled(Handled {
-                begin_ns,
-                end_ns,
-                raised_ns,
-                cpu,
-                nr: vec,
-                hard: false,
-            }),
+                ran,
+            } => {
+                let handled = Handled {
+                    begin_ns,
+                    end_ns,
+                    raised_ns,
+                    cpu,
+                    nr: vec,
+                    hard: false,
+                };
+                self.handled(handled, sum_ns(ran));
+            }
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::question::Question;
 use super::statistics::Summary;
-use super::stretches::Stretches;
+use super::stretches::{Stretches, sum_ns};
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use kernel_state::{Change, Kernel, Topic, Topics};
 
@@ -78,7 +78,8 @@ impl Irqs {
         }
     }
 
-    fn handled(&mut self, key: Key, begin_ns: i64, end_ns: i64) {
+    /// A handler ended that ran so long: its thread may have been preempted in it.
+    fn handled(&mut self, key: Key, (begin_ns, end_ns): (i64, i64), ran_ns: i64) {
         if !self.options.wants_cpu(key.cpu) || !self.options.wants_irq(!key.soft, key.nr) {
             return;
         }
@@ -86,7 +87,7 @@ impl Irqs {
         if let Some(last_ns) = source.last_begin_ns.replace(begin_ns) {
             source.periods.add(begin_ns - last_ns);
         }
-        source.handling.add(begin_ns, end_ns);
+        source.handling.add_part(ran_ns, (begin_ns, end_ns));
     }
 }
 
@@ -130,20 +131,26 @@ impl Question for Irqs {
     }
 
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
-        let (key, begin_ns) = match *change {
+        let now_ns = kernel.now_ns();
+        match *change {
             Change::IrqExit { cpu, irq, begin_ns } => {
                 let soft = false;
-                (Key { soft, nr: irq, cpu }, begin_ns)
+                let key = Key { soft, nr: irq, cpu };
+                self.handled(key, (begin_ns, now_ns), now_ns - begin_ns);
             }
             Change::SoftirqExit {
-                cpu, vec, begin_ns, ..
+                cpu,
+                vec,
+                begin_ns,
+                ran,
+                ..
             } => {
                 let soft = true;
-                (Key { soft, nr: vec, cpu }, begin_ns)
+                let key = Key { soft, nr: vec, cpu };
+                self.handled(key, (begin_ns, now_ns), sum_ns(ran));
             }
-            _ => return,
-        };
-        self.handled(key, begin_ns, kernel.now_ns());
+            _ => {}
+        }
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {

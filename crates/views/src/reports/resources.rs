@@ -97,18 +97,25 @@ impl Resources {
         }
     }
 
-    fn used(&mut self, resource: Resource, from_ns: i64, to_ns: i64) {
-        let from_ns = from_ns.max(self.begin_ns);
-        if to_ns < from_ns {
-            return;
-        }
+    /// It was busy once, in these stretches.
+    fn used(&mut self, resource: Resource, stretches: &[(i64, i64)]) {
         let begin_ns = self.begin_ns;
+        let inside = stretches.iter().filter(|(_, to_ns)| *to_ns >= begin_ns);
+        let inside = inside.map(|(from_ns, to_ns)| ((*from_ns).max(begin_ns), *to_ns));
+        let Some((first_ns, _)) = inside.clone().next() else {
+            return;
+        };
         let usage = self.all.entry(resource).or_insert_with(|| Usage {
             busy: Stretches::default(),
             bins: TimeBins::new(begin_ns),
         });
-        usage.busy.add(from_ns, to_ns);
-        usage.bins.spread(from_ns, to_ns, |bin, ns| bin.0 += ns);
+        let (mut sum_ns, mut last_ns) = (0, first_ns);
+        for (from_ns, to_ns) in inside {
+            sum_ns += to_ns - from_ns;
+            last_ns = to_ns;
+            usage.bins.spread(from_ns, to_ns, |bin, ns| bin.0 += ns);
+        }
+        usage.busy.add_part(sum_ns, (first_ns, last_ns));
     }
 
     /// A CPU did something from an instant to another. What it did first is told last.
@@ -123,7 +130,7 @@ impl Resources {
             return;
         }
         let (begin_ns, end_ns) = std::mem::replace(busy, (from_ns, until_ns));
-        self.used(Resource::Cpu(cpu), begin_ns, end_ns);
+        self.used(Resource::Cpu(cpu), &[(begin_ns, end_ns)]);
     }
 }
 
@@ -154,12 +161,10 @@ impl Question for Resources {
                 ..
             } => self.cpu_stayed(cpu, what, from_ns, until_ns),
             Change::IrqExit { cpu, irq, begin_ns } if self.options.wants_cpu(cpu) => {
-                self.used(Resource::Irq(irq), begin_ns, now_ns);
+                self.used(Resource::Irq(irq), &[(begin_ns, now_ns)]);
             }
-            Change::SoftirqExit {
-                cpu, vec, begin_ns, ..
-            } if self.options.wants_cpu(cpu) => {
-                self.used(Resource::Softirq(vec), begin_ns, now_ns);
+            Change::SoftirqExit { cpu, vec, ran, .. } if self.options.wants_cpu(cpu) => {
+                self.used(Resource::Softirq(vec), ran);
             }
             _ => {}
         }
@@ -171,7 +176,7 @@ impl Question for Resources {
         });
         let busy: Vec<_> = self.busy.iter().map(|(cpu, span)| (*cpu, *span)).collect();
         for (cpu, (begin_ns, end_ns)) in busy {
-            self.used(Resource::Cpu(cpu), begin_ns, end_ns);
+            self.used(Resource::Cpu(cpu), &[(begin_ns, end_ns)]);
         }
         self.all.sort_unstable_keys();
         let mut resources = span.table(&RESOURCES);

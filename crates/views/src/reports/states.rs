@@ -163,6 +163,19 @@ impl States {
         }
     }
 
+    /// What counts as something else was a softirq.
+    fn was_softirq(
+        &mut self,
+        kernel: &Kernel,
+        cpu: u32,
+        (process, counted): (ProcId, CpuWhat),
+        ns: i64,
+    ) {
+        let holder = (Holder::Task(process), false);
+        self.cpu_stayed(kernel, cpu, counted, holder, -ns);
+        self.cpu_stayed(kernel, cpu, CpuWhat::Softirq, holder, ns);
+    }
+
     /// What is still open when the window ends.
     fn close(&mut self, kernel: &Kernel, end_ns: i64) {
         kernel.open_stretches(end_ns, |cpu, what, holder, from_ns, until_ns| {
@@ -207,6 +220,16 @@ impl Question for States {
             } => {
                 let ns = self.inside_ns(from_ns, until_ns);
                 self.cpu_stayed(kernel, cpu, what, (holder, inferred), ns);
+            }
+            Change::WasSoftirq {
+                cpu,
+                process,
+                what,
+                from_ns,
+                until_ns,
+            } => {
+                let ns = self.inside_ns(from_ns, until_ns);
+                self.was_softirq(kernel, cpu, (process, what), ns);
             }
             Change::Woken {
                 process,

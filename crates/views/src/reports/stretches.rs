@@ -11,6 +11,13 @@ pub(super) struct Stretches {
     pub longest: (i64, i64),
 }
 
+/// How long stretches are together.
+pub(super) fn sum_ns(all: &[(i64, i64)]) -> i64 {
+    all.iter()
+        .map(|(from_ns, until_ns)| until_ns - from_ns)
+        .sum()
+}
+
 impl Stretches {
     pub fn add(&mut self, begin_ns: i64, end_ns: i64) {
         let ns = end_ns - begin_ns;
