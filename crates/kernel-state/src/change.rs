@@ -119,6 +119,8 @@ pub enum Change<'a> {
     Waited {
         /// The task.
         process: ProcId,
+        /// The CPU on which it was scheduled in.
+        cpu: u32,
         /// From when.
         since_ns: i64,
         /// Until when.

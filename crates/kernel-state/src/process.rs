@@ -141,6 +141,8 @@ pub struct Process {
     pub blocked_since_ns: Option<i64>,
     /// The CPU on which it was last seen.
     pub seen_on: u32,
+    /// The CPU that it left last.
+    pub left_cpu: u32,
     /// Since when it waits for a CPU.
     pub runnable_since_ns: Option<i64>,
     /// On which CPU's run queue it came last, and when, while it waits for a CPU.

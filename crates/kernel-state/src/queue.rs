@@ -84,6 +84,8 @@ struct Wait {
     stretches: u32,
     /// From when to when, once it is over and to be told.
     over_ns: Option<(i64, i64)>,
+    /// Where it ended.
+    cpu: u32,
 }
 
 impl Wait {
@@ -94,6 +96,7 @@ impl Wait {
             told: Vec::new(),
             stretches: 0,
             over_ns: None,
+            cpu: 0,
         }
     }
 
@@ -193,10 +196,11 @@ impl Waits {
 
 fn tell<S: Sink>(kernel: &Kernel, wait: Wait, sink: &mut S) {
     let Some(over_ns) = wait.over_ns else { return };
-    let process = wait.id;
+    let (process, cpu) = (wait.id, wait.cpu);
     let behind = wait.into_behind().dealt_out(over_ns);
     let change = Change::Waited {
         process,
+        cpu,
         since_ns: over_ns.0,
         until_ns: over_ns.1,
         behind: &behind,
@@ -332,17 +336,18 @@ impl Kernel {
         let Some(queued) = self.processes.get_mut(id).queued.take() else {
             return;
         };
-        self.waits.all[queued.wait].over_ns = waited;
+        let wait = &mut self.waits.all[queued.wait];
+        (wait.over_ns, wait.cpu) = (waited, cpu);
         let until_ns = waited.map_or(self.now_ns, |(_, at_ns)| at_ns);
         if let Some(wait) = self.leave_queue(queued, until_ns, queued.cpu == cpu) {
             tell(self, wait, sink);
         }
     }
 
-    /// Waits that are over, and of which it is not told yet who had the CPU: task, from, until, and
-    /// who seems to have had it. A window that ends before the trace takes them for what they are
-    /// so far.
-    pub fn untold_waits(&self, mut each: impl FnMut(ProcId, (i64, i64), &[(Holder, i64)])) {
+    /// Waits that are over, and of which it is not told yet who had the CPU: task, where it was
+    /// scheduled in, from, until, and who seems to have had it. A window that ends before the trace
+    /// takes them for what they are so far.
+    pub fn untold_waits(&self, mut each: impl FnMut(ProcId, u32, (i64, i64), &[(Holder, i64)])) {
         let untold = self.waits.all.iter().enumerate();
         for (place, wait) in untold.filter(|(_, wait)| wait.stretches > 0) {
             let Some(over_ns) = wait.over_ns else {
@@ -358,7 +363,7 @@ impl Kernel {
                     so_far.add(holder, until_ns - begin_ns.max(stretch.told_ns));
                 }
             }
-            each(wait.id, over_ns, &so_far.dealt_out(over_ns));
+            each(wait.id, wait.cpu, over_ns, &so_far.dealt_out(over_ns));
         }
     }
 

@@ -277,6 +277,7 @@ impl Kernel {
             process.doubtful = true;
             return;
         }
+        process.left_cpu = cpu;
         let pending = process.pending.take().filter(|_| !runnable);
         process.blocked_since_ns = (!runnable).then_some(now_ns);
         process.runnable_since_ns = runnable.then_some(now_ns);

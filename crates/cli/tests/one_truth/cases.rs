@@ -4,9 +4,10 @@ use diagnosis::{Culprit, Diagnosis, Query, TaskFilter, TermKind, diagnose};
 use event::{Cpu, Duration, TimeRange};
 use tempfile::TempDir;
 use trace::Trace;
+use views::reports::ReportOptions;
 use views::{Judgement, Rules, check_budgets_on};
 
-use crate::answers::Answers;
+use crate::answers::{Answers, rows};
 
 const MS: i64 = 1_000_000;
 
@@ -489,8 +490,8 @@ fn the_number_of_a_system_call_is_no_call_of_its_own() {
     );
 }
 
-#[test]
-fn a_budget_of_some_cpus_is_about_what_ends_there() {
+/// Vic waits for 8 ms on CPU 0, sleeps, and waits for 2.4 ms on CPU 1.
+fn waits_on_two_cpus() -> String {
     let on_1 = |text: String| {
         text.replace("[000]", "[001]")
             .replace("target_cpu=000", "target_cpu=001")
@@ -508,7 +509,12 @@ fn a_budget_of_some_cpus_is_about_what_ends_there() {
         on_1(switch("100.012000", HOG, "S", VIC)),
         on_1(switch("100.012100", VIC, "S", IDLE)),
     ];
-    let (_dir, trace, _) = open(&text.concat());
+    text.concat()
+}
+
+#[test]
+fn a_budget_of_some_cpus_is_about_what_ends_there() {
+    let (_dir, trace, _) = open(&waits_on_two_cpus());
     let rule = "wake-up of vic within 5ms";
     assert_eq!(held(&trace, rule, &[]), Some(false));
     assert_eq!(held(&trace, rule, &[Cpu(0)]), Some(false));
@@ -542,4 +548,49 @@ fn a_priority_that_was_lent_where_events_are_lost_is_known_from_its_end() {
             matches!(&culprit.kind, TermKind::RunQueueWait { behind } if behind.prio.0 == 19);
         assert!(ran_ahead, "{culprit:?}");
     }
+}
+
+/// What the reports and `check` say of some CPUs.
+fn check_waits_on(trace: &Trace, cpu: u32, expect_us: &[i64]) {
+    let options = ReportOptions {
+        cpus: vec![cpu],
+        ..ReportOptions::default()
+    };
+    let answers = Answers::asked(trace, &options).expect("all reports answer");
+    let us = |ns: i64| ns / 1_000;
+    let listed: Vec<i64> = answers
+        .waits
+        .iter()
+        .map(|wait| us(wait.end_ns - wait.begin_ns))
+        .collect();
+    assert_eq!(listed, expect_us, "schedlog, CPU {cpu}");
+    let sum_us: i64 = expect_us.iter().sum();
+    let states = answers.threads.get(&VIC.1).copied().unwrap_or_default();
+    assert_eq!(us(states.waiting_ns), sum_us, "states, CPU {cpu}");
+    let of_vic = answers
+        .behind_ns
+        .iter()
+        .filter(|((tid, _), _)| *tid == VIC.1);
+    let behind_ns: i64 = of_vic.map(|(_, ns)| ns).sum();
+    assert_eq!(us(behind_ns), sum_us, "dependency, CPU {cpu}");
+    let all_ns = states.on_cpu_ns() + states.waiting_ns + states.blocked_ns;
+    assert!(all_ns + states.unknown_ns <= answers.window.ns());
+}
+
+#[test]
+fn waits_on_some_cpus_are_those_that_end_there_in_all_reports() {
+    let (_dir, trace, answers) = open(&waits_on_two_cpus());
+    assert_eq!(answers.threads[&VIC.1].waiting_ns, 10_400_000);
+    check_waits_on(&trace, 0, &[8_000]);
+    check_waits_on(&trace, 1, &[2_400]);
+    check_waits_on(&trace, 2, &[]);
+    // Both slept after they had left CPU 0.
+    let blocked = |cpu: u32| {
+        let options = ReportOptions {
+            cpus: vec![cpu],
+            ..ReportOptions::default()
+        };
+        rows(&trace, "dependency", "blocked", &options).len()
+    };
+    assert_eq!((blocked(0), blocked(1)), (2, 0));
 }

@@ -89,11 +89,12 @@ impl Dependency {
         &mut self,
         kernel: &Kernel,
         id: ProcId,
+        cpu: u32,
         (since_ns, until_ns): (i64, i64),
         behind: &[(Holder, i64)],
     ) {
         let span = (since_ns.max(self.begin_ns), until_ns);
-        if span.0 > span.1 || !self.wants(kernel, id, span) {
+        if span.0 > span.1 || !self.wants(kernel, id, cpu, span) {
             return;
         }
         let mut left_ns = span.1 - span.0;
@@ -107,9 +108,11 @@ impl Dependency {
         }
     }
 
-    fn wants(&self, kernel: &Kernel, id: ProcId, (begin_ns, end_ns): (i64, i64)) -> bool {
+    /// Whether a block after a thread left `cpu`, or a wait that ended there, is wanted.
+    fn wants(&self, kernel: &Kernel, id: ProcId, cpu: u32, (begin_ns, end_ns): (i64, i64)) -> bool {
         let process = kernel.process(id);
         process.tid != 0
+            && self.options.wants_cpu(cpu)
             && self.options.wants_process(kernel, process)
             && self.options.wants_duration(end_ns - begin_ns)
     }
@@ -157,7 +160,8 @@ impl Question for Dependency {
                 ..
             } => {
                 let begin_ns = since_ns.max(self.begin_ns);
-                if self.wants(kernel, process, (begin_ns, now_ns)) {
+                let left = kernel.process(process).left_cpu;
+                if self.wants(kernel, process, left, (begin_ns, now_ns)) {
                     let call = kernel.process(process).known_call().map(|call| call.call);
                     let waits = self.blocked.entry((process.0, call, by)).or_default();
                     waits.add(begin_ns, now_ns);
@@ -165,16 +169,19 @@ impl Question for Dependency {
             }
             Change::Waited {
                 process,
+                cpu,
                 since_ns,
                 until_ns,
                 behind,
-            } => self.waited(kernel, process, (since_ns, until_ns), behind),
+            } => self.waited(kernel, process, cpu, (since_ns, until_ns), behind),
             _ => {}
         }
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
-        kernel.untold_waits(|id, waited, behind| self.waited(kernel, id, waited, behind));
+        kernel.untold_waits(|id, cpu, waited, behind| {
+            self.waited(kernel, id, cpu, waited, behind);
+        });
         let mut blocked = span.table(&BLOCKED);
         for ((id, call, by), waits) in by_total(&self.blocked, &self.options) {
             let call = call.map_or(Cell::Empty, |call| {

@@ -72,6 +72,8 @@ struct Thread {
     blocked_ns: i64,
     /// Of the first three: at most so much less, as a switch was not recorded.
     inferred_ns: i64,
+    /// What it did on, and after it left, CPUs that were not asked for.
+    elsewhere_ns: i64,
     runs: u64,
 }
 
@@ -79,6 +81,11 @@ impl Thread {
     fn known_ns(&self) -> i64 {
         let ran_ns = self.run_ns + self.call_ns + self.interrupted_ns;
         ran_ns + self.waiting_ns + self.blocked_ns
+    }
+
+    /// Whether anything of it is on the CPUs that were asked for.
+    fn is_there(&self) -> bool {
+        self.elsewhere_ns == 0 || self.known_ns() > 0 || self.runs > 0
     }
 }
 
@@ -100,10 +107,12 @@ pub(super) struct States {
     cpus: Ordered<u32, Cpu>,
     /// A thread ran, nobody knows which.
     some: Thread,
-    /// Waits of which it is not certain yet how long they were: whose, to when, and how much of
-    /// them is counted.
-    undecided: Vec<(ProcId, i64, i64)>,
+    /// Waits of which it is not certain yet how long they were.
+    undecided: Vec<Undecided>,
 }
+
+/// Whose wait, to when, for which CPU, and how much of it is counted.
+type Undecided = (ProcId, i64, u32, i64);
 
 impl States {
     pub fn new(options: Rc<ReportOptions>, begin_ns: i64) -> States {
@@ -137,6 +146,9 @@ impl States {
         ns: i64,
     ) {
         if !self.options.wants_cpu(cpu) {
+            if let Some(thread) = holder.task().and_then(|id| self.thread(kernel, id)) {
+                thread.elsewhere_ns += ns;
+            }
             return;
         }
         let states = self.cpus.entry(cpu).or_default();
@@ -192,12 +204,27 @@ impl States {
                 continue;
             };
             let ns = self.inside_ns(since_ns, end_ns);
-            if let Some(thread) = self.thread(kernel, id) {
-                match blocked {
-                    true => thread.blocked_ns += ns,
-                    false => thread.waiting_ns += ns,
-                }
-            }
+            let on = process.arrived.filter(|_| !blocked);
+            self.was_off(
+                kernel,
+                id,
+                blocked,
+                on.map_or(process.left_cpu, |on| on.cpu),
+                ns,
+            );
+        }
+    }
+
+    /// A thread was blocked after it left `cpu`, or waited for that.
+    fn was_off(&mut self, kernel: &Kernel, id: ProcId, blocked: bool, cpu: u32, ns: i64) {
+        let is_wanted = self.options.wants_cpu(cpu);
+        let Some(thread) = self.thread(kernel, id) else {
+            return;
+        };
+        match (is_wanted, blocked) {
+            (false, _) => thread.elsewhere_ns += ns,
+            (true, true) => thread.blocked_ns += ns,
+            (true, false) => thread.waiting_ns += ns,
         }
     }
 }
@@ -237,11 +264,11 @@ impl Question for States {
                 ..
             } => {
                 let ns = self.inside_ns(since_ns, now_ns);
-                if let Some(thread) = self.thread(kernel, process) {
-                    thread.blocked_ns += ns;
-                }
+                let left = kernel.process(process).left_cpu;
+                self.was_off(kernel, process, true, left, ns);
             }
             Change::ScheduledIn {
+                cpu,
                 process,
                 at_ns,
                 waited_since_ns,
@@ -251,12 +278,13 @@ impl Question for States {
             } => {
                 let since_ns = waited_since_ns.filter(|_| !lossy);
                 let ns = since_ns.map_or(0, |since_ns| self.inside_ns(since_ns, at_ns));
+                self.was_off(kernel, process, false, cpu, ns);
+                let is_wanted = self.options.wants_cpu(cpu);
                 if let Some(thread) = self.thread(kernel, process) {
-                    thread.waiting_ns += ns;
-                    thread.runs += 1;
+                    thread.runs += u64::from(is_wanted);
                 }
                 if open {
-                    self.undecided.push((process, at_ns, ns));
+                    self.undecided.push((process, at_ns, cpu, ns));
                 }
             }
             Change::Settled {
@@ -265,11 +293,11 @@ impl Question for States {
                 lossy,
                 ..
             } => {
-                let is_it = |wait: &(ProcId, i64, i64)| (wait.0, wait.1) == (process, at_ns);
+                let is_it = |wait: &Undecided| (wait.0, wait.1) == (process, at_ns);
                 if let Some(place) = self.undecided.iter().position(is_it) {
-                    let (_, _, ns) = self.undecided.swap_remove(place);
-                    if let Some(thread) = self.thread(kernel, process).filter(|_| lossy) {
-                        thread.waiting_ns -= ns;
+                    let (_, _, cpu, ns) = self.undecided.swap_remove(place);
+                    if lossy {
+                        self.was_off(kernel, process, false, cpu, -ns);
                     }
                 }
             }
@@ -282,7 +310,8 @@ impl Question for States {
         let whole_ns = span.duration_ns();
         let unknown = |known_ns: i64| Cell::Duration((whole_ns - known_ns).max(0));
         let mut threads = span.table(&THREADS);
-        let mut rows: Vec<_> = self.threads.iter().collect();
+        let there = self.threads.iter().filter(|(_, thread)| thread.is_there());
+        let mut rows: Vec<_> = there.collect();
         rows.sort_by_key(|(_, thread)| -(thread.run_ns + thread.call_ns));
         let nobody = Cell::Process {
             name: None,
@@ -307,7 +336,7 @@ impl Question for States {
                 Cell::Duration(thread.interrupted_ns),
                 Cell::Duration(thread.waiting_ns),
                 Cell::Duration(thread.blocked_ns),
-                unknown(thread.known_ns()),
+                unknown(thread.known_ns() + thread.elsewhere_ns),
                 Cell::Duration(thread.inferred_ns),
                 Cell::Count(thread.runs),
             ]);
