@@ -119,6 +119,8 @@ pub struct Process {
     pub woken_as: Comm,
     /// Its events are recorded, in a trace of some tasks alone.
     pub(crate) is_tracked: bool,
+    /// It has left its CPU for good: its id is that of another one when it is seen again.
+    pub(crate) is_over: bool,
     /// On LTTng's scale.
     pub prio: Option<i32>,
     /// By number, in the order of their opening. Threads keep theirs with the group's leader.
@@ -254,10 +256,28 @@ impl Processes {
         self.all.iter_mut()
     }
 
-    /// The thread, a new one when it was not seen before.
+    /// The thread of this id that has not ended.
+    #[inline]
+    pub fn alive(&self, tid: i32) -> Option<ProcId> {
+        self.find(tid).filter(|id| !self.get(*id).is_over)
+    }
+
+    /// The thread of this id that is woken, for the first time if it `is_new`. One that ends may
+    /// wait for a lock on its way, and so is not over.
+    #[inline]
+    pub fn woken(&mut self, tid: i32, is_new: bool) -> Option<ProcId> {
+        if is_new {
+            return self.alive(tid);
+        }
+        let id = self.find(tid)?;
+        self.get_mut(id).is_over = false;
+        Some(id)
+    }
+
+    /// The thread, a new one when it was not seen before, or has ended.
     #[inline]
     pub fn find_or_add(&mut self, tid: i32) -> ProcId {
-        match self.find(tid) {
+        match self.alive(tid) {
             Some(id) => id,
             None => self.add(Process {
                 tid,

@@ -37,7 +37,7 @@ impl Kernel {
             }
             Sched::Migrate(fields) => {
                 let tid = fields.tid(event);
-                let process = match self.processes.find(tid) {
+                let process = match self.processes.alive(tid) {
                     Some(id) => id,
                     None => self.processes.add(Process {
                         tid,
@@ -142,6 +142,7 @@ impl Kernel {
             (process.blocked_since_ns, process.call) = (None, None);
             (process.fault_ns, process.softirq) = (None, None);
             process.is_tracked = false;
+            process.is_over = !self.follows.stale_names;
         }
     }
 
@@ -320,7 +321,7 @@ impl Kernel {
 
     fn fork<S: Sink>(&mut self, event: &EventView<'_>, life: Life, sink: &mut S) {
         let Life::Fork {
-            parent_pid,
+            parent,
             parent_comm,
             child_tid,
             child_pid,
@@ -329,19 +330,19 @@ impl Kernel {
         else {
             return;
         };
-        let parent_pid = event.i64(parent_pid) as i32;
-        let parent = self.processes.find_or_add(parent_pid);
+        let parent_tid = event.i64(parent) as i32;
+        let parent = self.processes.find_or_add(parent_tid);
         let process = self.processes.get_mut(parent);
-        process.pid = Some(parent_pid);
         process.comm = Comm::new(event.text(parent_comm));
-        let inherited: Vec<_> = process
-            .files
-            .iter()
-            .map(|(fd, file)| (*fd, file.clone()))
-            .collect();
+        let mut inherited = Vec::new();
+        if child_pid.is_some() {
+            process.pid = Some(parent_tid);
+            let files = process.files.iter();
+            inherited.extend(files.map(|(fd, file)| (*fd, file.clone())));
+        }
         let child = self.processes.add(Process {
             tid: event.i64(child_tid) as i32,
-            pid: Some(event.i64(child_pid) as i32),
+            pid: child_pid.map(|child_pid| event.i64(child_pid) as i32),
             comm: Comm::new(event.text(child_comm)),
             files: IndexMap::with_capacity(inherited.len()),
             // Only forks of those that are tracked are recorded then.

@@ -42,7 +42,9 @@ impl Kernel {
         };
         let waker = self.cpu(cpu).and_then(|state| state.current);
         let waker = waker.map(|waker| self.processes.get(waker).tid);
-        let known = self.processes.find(wake_up.tid);
+        let known = self
+            .processes
+            .woken(wake_up.tid, kind == WakeKind::WakeupNew);
         if let Some(known) = known
             && let Some(on) = self.seems_on(known)
         {

@@ -13,6 +13,7 @@ mod damage;
 mod fault;
 mod handled;
 mod known;
+mod lives;
 mod machine;
 mod moved;
 mod prove;

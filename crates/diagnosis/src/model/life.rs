@@ -25,20 +25,21 @@ impl Builder {
     pub(super) fn life(&mut self, life: Life, cpu: u32, now_ns: i64, event: &EventView<'_>) {
         match life {
             Life::Fork {
-                parent_pid,
+                parent,
                 child_tid,
-                child_pid,
+                child_pid: Some(child_pid),
                 child_comm,
                 ..
             } => {
                 let (tid, pid) = (event.i64(child_tid) as i32, event.i64(child_pid) as i32);
                 let child = Belongs::to(pid, event.text(child_comm));
-                let child = match event.i64(parent_pid) {
+                let child = match event.i64(parent) {
                     KTHREADD => child.with_kernel(),
                     _ => child.with_program(),
                 };
                 self.tasks.belongs(tid, child);
             }
+            Life::Fork { .. } => {}
             Life::New { tid, flags } => {
                 let maker = self.cpu(cpu).current;
                 let maker = maker.and_then(|task| {

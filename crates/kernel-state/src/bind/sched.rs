@@ -67,10 +67,12 @@ pub enum WakeKind {
 #[derive(Clone, Copy, Debug)]
 pub enum Life {
     Fork {
-        parent_pid: FieldId,
+        /// Its process, or else the thread itself.
+        parent: FieldId,
         parent_comm: FieldId,
         child_tid: FieldId,
-        child_pid: FieldId,
+        /// Only where it tells processes from threads.
+        child_pid: Option<FieldId>,
         child_comm: FieldId,
     },
     Exec(ExecFields),
@@ -373,10 +375,13 @@ pub(super) fn life(class: &EventClass) -> Option<Life> {
     let field = |field: &str| class.field(field);
     Some(match class.kernel_name() {
         "sched_process_fork" => Life::Fork {
-            parent_pid: field("parent_pid")?,
-            parent_comm: field("parent_comm")?,
+            parent: field("parent_pid")
+                .or_else(|| field("parent_tid"))
+                // The kernel's own text.
+                .or_else(|| field("pid"))?,
+            parent_comm: field("parent_comm").or_else(|| field("comm"))?,
             child_tid: tid(class, "child_")?,
-            child_pid: field("child_pid")?,
+            child_pid: field("child_pid").filter(|_| field("parent_pid").is_some()),
             child_comm: field("child_comm")?,
         },
         "sched_process_exec" => Life::Exec(ExecFields {

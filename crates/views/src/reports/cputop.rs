@@ -313,11 +313,9 @@ impl Question for CpuTop {
             for (cpu, holder, since_ns) in kernel.open_runs() {
                 self.ran(kernel, cpu, (holder, false), (since_ns, span.end_ns));
             }
-            for (id, thread) in &mut self.threads {
-                // One thread has one name: its last.
-                thread.comm = kernel.process(ProcId(*id)).comm;
-            }
         }
+        self.options
+            .name_threads(kernel, self.threads.iter_mut(), |thread| &mut thread.comm);
         for thread in self.threads.values_mut() {
             if let Some(since_ns) = thread.since_ns {
                 thread.total_ns += span.end_ns - since_ns;

@@ -129,7 +129,9 @@ impl Question for MemTop {
         }
     }
 
-    fn finish(&mut self, _kernel: &Kernel, span: Span) -> Vec<Table> {
+    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        self.options
+            .name_threads(kernel, self.threads.iter_mut(), |pages| &mut pages.comm);
         let allocated = |pages: &Pages| pages.allocated;
         let freed = |pages: &Pages| pages.freed;
         let mut total = span.table(&TOTAL);

@@ -7,7 +7,7 @@ use super::code::CodeNames;
 use super::histogram::Bins;
 use super::spill::Spill;
 use event::{TaskPattern, Tid};
-use kernel_state::{Kernel, Process, TaskFilter};
+use kernel_state::{Comm, Kernel, ProcId, Process, TaskFilter};
 
 /// Which tables of a kind of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,6 +219,19 @@ impl ReportOptions {
         match wanted.is_empty() {
             true => others.is_empty(),
             false => wanted.contains(&nr),
+        }
+    }
+
+    /// Gives rows of threads, by the numbers of these, the names that threads have: one has one
+    /// name in all reports, its last. In lttng-analyses each report has its own.
+    pub(crate) fn name_threads<'t, T: 't>(
+        &self,
+        kernel: &Kernel,
+        threads: impl Iterator<Item = (&'t u32, &'t mut T)>,
+        name: impl Fn(&mut T) -> &mut Comm,
+    ) {
+        if !self.as_lttng_analyses {
+            threads.for_each(|(id, thread)| *name(thread) = kernel.process(ProcId(*id)).comm);
         }
     }
 

@@ -476,6 +476,8 @@ impl Question for Sched {
             self.wake(kernel, wake);
         }
         if self.views.stats {
+            self.options
+                .name_threads(kernel, self.threads.iter_mut(), |thread| &mut thread.comm);
             self.stats(span, &mut tables);
         }
         if self.views.freq {

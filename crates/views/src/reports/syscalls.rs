@@ -166,6 +166,8 @@ impl Question for SyscallStats {
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        self.options
+            .name_threads(kernel, self.threads.iter_mut(), |thread| &mut thread.comm);
         let mut total = span.table(&TOTAL);
         let mut tables = Vec::new();
         let mut threads: Vec<_> = self.threads.values().collect();

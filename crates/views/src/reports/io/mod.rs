@@ -275,6 +275,7 @@ impl Question for Io {
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        self.threads.name(kernel, &self.options);
         self.tables(kernel, span)
     }
 

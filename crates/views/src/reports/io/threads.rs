@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::reports::options::ReportOptions;
 use crate::reports::ordered::Ordered;
 use kernel_state::bind::Operation;
 use kernel_state::{Comm, FileKind, Kernel, ProcId, Process, Request};
@@ -112,6 +113,11 @@ impl Threads {
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Thread> {
         self.all.values()
+    }
+
+    /// All threads get the names that they have in all reports.
+    pub fn name(&mut self, kernel: &Kernel, options: &ReportOptions) {
+        options.name_threads(kernel, self.all.iter_mut(), |thread| &mut thread.comm);
     }
 
     fn thread(&mut self, kernel: &Kernel, id: ProcId) -> &mut Thread {

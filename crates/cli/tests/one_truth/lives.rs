@@ -1,0 +1,129 @@
+//! Small texts of ftrace in which threads change their names, or have one number one after the
+//! other: each has a row and a name of its own, the same in all reports.
+
+use trace::Trace;
+use views::reports::{Cell, ReportOptions};
+
+use crate::answers::rows;
+use crate::cases::{IDLE, line, open, switch, wake};
+
+const SH: (&str, i32, i32) = ("sh", 5, 120);
+const FIRST: (&str, i32, i32) = ("first", 10, 120);
+const SECOND: (&str, i32, i32) = ("second", 10, 120);
+const THIRD: (&str, i32, i32) = ("third", 10, 120);
+
+/// The names of the rows of thread 10 in a table of a report, in the order of the alphabet.
+fn names(trace: &Trace, report: &str, class: &str) -> Vec<String> {
+    let rows = rows(trace, report, class, &ReportOptions::default());
+    let name = |row: &Vec<Cell>| match row.first() {
+        Some(Cell::Process {
+            name: Some(name),
+            tid: Some(10),
+            ..
+        }) => Some(name.clone()),
+        _ => None,
+    };
+    let mut names: Vec<String> = rows.iter().filter_map(name).collect();
+    names.sort();
+    names
+}
+
+/// All reports that have rows of threads name them so.
+fn check_names(text: &str, expect: &[&str]) {
+    let (_dir, trace, answers) = open(text);
+    for (report, class) in [
+        ("cputop", "per-process"),
+        ("states", "threads"),
+        ("schedstats", "per_tid_stats"),
+        ("syscallstats", "total"),
+        ("dependency", "cpu"),
+    ] {
+        assert_eq!(names(&trace, report, class), expect, "{report}");
+    }
+    assert_eq!(answers.threads[&10].rows, expect.len() as i64);
+}
+
+/// The events of a thread that is woken, calls and leaves its CPU within a second.
+fn life(second: u32, task: (&str, i32, i32), begins: &str, state: &str) -> String {
+    let at = |us: u32| format!("{second}.{us:06}");
+    let (comm, pid, prio) = task;
+    let woken = format!("{begins}: comm={comm} pid={pid} prio={prio} target_cpu=000");
+    let text = [
+        line(&at(100), IDLE, "d..2.", &woken),
+        switch(&at(200), IDLE, "R", task),
+        line(
+            &at(300),
+            task,
+            ".....",
+            "sys_write(fd: 1, buf: 7f, count: 3)",
+        ),
+        line(&at(310), task, ".....", "sys_write -> 0x3"),
+        switch(&at(1_000), task, state, IDLE),
+    ];
+    text.concat()
+}
+
+fn fork(second: u32) -> String {
+    let what = "sched_process_fork: comm=sh pid=5 child_comm=sh child_pid=10";
+    line(&format!("{second}.000050"), SH, ".....", what)
+}
+
+#[test]
+fn threads_that_had_one_number_have_rows_of_their_own() {
+    let text = [
+        fork(100),
+        life(100, FIRST, "sched_wakeup_new", "X"),
+        fork(101),
+        life(101, SECOND, "sched_wakeup_new", "X"),
+        fork(102),
+        life(102, THIRD, "sched_wakeup_new", "S"),
+    ];
+    check_names(&text.concat(), &["first", "second", "third"]);
+}
+
+#[test]
+fn so_they_have_where_forks_are_not_recorded_but_that_one_ended() {
+    let text = [
+        life(100, FIRST, "sched_wakeup_new", "X"),
+        life(101, SECOND, "sched_wakeup_new", "Z"),
+        life(102, THIRD, "sched_wakeup_new", "S"),
+    ];
+    check_names(&text.concat(), &["first", "second", "third"]);
+}
+
+#[test]
+fn so_they_have_where_it_is_not_recorded_that_one_ended_but_forks() {
+    let text = [
+        life(100, FIRST, "sched_wakeup_new", "S"),
+        fork(101),
+        life(101, SECOND, "sched_wakeup_new", "S"),
+    ];
+    check_names(&text.concat(), &["first", "second"]);
+}
+
+#[test]
+fn a_thread_that_waits_for_a_lock_as_it_ends_is_one() {
+    let text = [
+        life(100, FIRST, "sched_wakeup_new", "Z"),
+        life(101, FIRST, "sched_waking", "X"),
+    ];
+    check_names(&text.concat(), &["first"]);
+}
+
+#[test]
+fn a_thread_has_its_last_name_in_all_reports() {
+    let rename = |at: &str, task, to: &str| {
+        let what = format!("task_rename: pid=10 oldcomm=a newcomm={to} oom_score_adj=0");
+        line(at, task, ".....", &what)
+    };
+    let text = [
+        life(100, FIRST, "sched_wakeup_new", "S"),
+        rename("100.999000", SH, "second"),
+        life(101, SECOND, "sched_waking", "S"),
+        wake(["101.900000", "101.900001"], IDLE, "d..2.", SECOND),
+        switch("101.900100", IDLE, "R", SECOND),
+        rename("101.900200", SECOND, "third"),
+        switch("101.900300", THIRD, "S", IDLE),
+    ];
+    check_names(&text.concat(), &["third"]);
+}
