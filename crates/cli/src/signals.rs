@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use capture::watch::Calls;
 use event::{Error, Result};
 use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::low_level;
 
 /// How often we were asked to stop.
@@ -166,6 +166,16 @@ pub fn heed_terminal() -> Result<()> {
     // SAFETY: the handler only touches atomics and reads a clock.
     unsafe { low_level::register(SIGHUP, handler) }.map_err(refused)?;
     let registered = signal_hook::flag::register(SIGHUP, take_over()?);
+    registered.map(drop).map_err(refused)
+}
+
+/// SIGALRM ends this process no more, as it does not end cyclictest.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn outlive_alarm() -> Result<()> {
+    // SAFETY: the handler does nothing.
+    let registered = unsafe { low_level::register(SIGALRM, || ()) };
     registered.map(drop).map_err(refused)
 }
 

@@ -2,28 +2,16 @@
 
 use std::process::{Command, Output};
 
+mod cyclictest;
+
+use cyclictest::{ours, shape};
+
 /// Command lines of its own manual, of other programs and of documents.
 const LINES: &str = include_str!("cyclictest/lines.txt");
 /// Further ones, as they were found in public: `-n` of 1.x is taken by ours and means nothing.
 const FOUND: &str = include_str!("cyclictest/found.txt");
 /// These are waited for where not all are run: one of each kind.
 const CORE: usize = 8;
-
-/// Runs of digits as one letter, without the blanks before: what was measured differs each time.
-fn shape(text: &str) -> String {
-    let mut shape = String::new();
-    for letter in text.chars() {
-        match letter.is_ascii_digit() {
-            true if shape.ends_with('#') => {}
-            true => {
-                shape.truncate(shape.trim_end_matches(' ').len());
-                shape.push('#');
-            }
-            false => shape.push(letter),
-        }
-    }
-    shape
-}
 
 /// Exit code, threads, the shape of what is printed, and what is said of it.
 #[derive(Debug, PartialEq)]
@@ -89,12 +77,6 @@ fn without_n(line: &str) -> String {
     words.join(" ")
 }
 
-fn ours() -> Command {
-    let mut ours = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    ours.args(["measure", "cyclic", "--cyclictest"]);
-    ours
-}
-
 /// Which lines there are while it measures.
 fn unquiet(program: &mut Command) -> std::collections::BTreeSet<String> {
     program.args(["-t2", "-p", "80", "-i", "20000", "-l", "20"]);
@@ -109,10 +91,8 @@ fn unquiet(program: &mut Command) -> std::collections::BTreeSet<String> {
 fn the_same_command_line_has_the_same_threads_output_and_complaints() {
     let _alone = testkit::privileged();
     let name = "command lines beside cyclictest's";
-    let help = Command::new("cyclictest").arg("--help").output();
-    let is_this = |output: &Output| String::from_utf8_lossy(&output.stdout).contains(" V 2.4");
-    if !help.is_ok_and(|output| is_this(&output)) {
-        return testkit::skip(name, "there is no cyclictest 2.4");
+    if !cyclictest::is_there(name) {
+        return;
     }
     if !testkit::two_cpus(name) {
         return;

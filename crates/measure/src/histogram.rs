@@ -8,8 +8,8 @@ mod portion;
 
 pub use portion::Portion;
 
-/// Overflowing samples whose number is kept.
-const OVERFLOWS_NAMED: usize = 32;
+/// Overflowing samples whose number is kept, unless a recorder keeps others.
+pub const OVERFLOWS_NAMED: usize = 32;
 
 /// Written by its one owner: every change is a load and a store, no locked instruction. A reader
 /// may see a sample counted and not yet summed.
@@ -20,7 +20,7 @@ pub struct Recorder {
     samples: AtomicU64,
     below_zero: AtomicU64,
     overflows: AtomicU64,
-    overflow_samples: [AtomicU64; OVERFLOWS_NAMED],
+    overflow_samples: Box<[AtomicU64]>,
     sum_ns: AtomicI64,
     /// Bits of a float: squares of nanoseconds leave 64 bits after seconds.
     sum_squares: AtomicU64,
@@ -33,13 +33,19 @@ pub struct Recorder {
 impl Recorder {
     /// Room for `buckets` of `width` each, from zero; what is longer overflows, and is counted.
     pub fn new(width: Duration, buckets: usize) -> Recorder {
+        Recorder::naming(width, buckets, OVERFLOWS_NAMED)
+    }
+
+    /// The same, and keeps the numbers of so many of the first that overflow.
+    pub fn naming(width: Duration, buckets: usize, named: usize) -> Recorder {
+        let zeros = |count| (0..count).map(|_| AtomicU64::new(0)).collect();
         Recorder {
             width_ns: width.as_ns().max(1),
-            buckets: (0..buckets).map(|_| AtomicU64::new(0)).collect(),
+            buckets: zeros(buckets),
             samples: AtomicU64::new(0),
             below_zero: AtomicU64::new(0),
             overflows: AtomicU64::new(0),
-            overflow_samples: [const { AtomicU64::new(0) }; OVERFLOWS_NAMED],
+            overflow_samples: zeros(named),
             sum_ns: AtomicI64::new(0),
             sum_squares: AtomicU64::new(0f64.to_bits()),
             last_ns: AtomicI64::new(0),

@@ -10,6 +10,7 @@ use event::{Cpu, Duration};
 use host::clock::Clock;
 use host::task::Policy;
 use measure::counter::Counter;
+use measure::histogram::OVERFLOWS_NAMED;
 use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
 use measure::preempt::chain::{self, ChainPlan};
 use measure::preempt::inheritance::{self, InheritancePlan, Protocol};
@@ -75,6 +76,7 @@ fn cyclic_run(clock: Clock, intervals_ms: &[i64]) -> cyclic::Run {
         aligned: None,
         sleep: measure::cyclic::Sleep::Until,
         kept: 0,
+        overflows_named: OVERFLOWS_NAMED,
         kept_over: None,
         called: None,
         mark: None,

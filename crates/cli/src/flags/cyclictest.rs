@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use event::Error;
+
 use super::getopt::{self, Found, Opt, Takes};
 use Takes::{MayHave, Nothing, Value};
 
@@ -151,15 +153,21 @@ pub struct Cyclictest {
     refused: bool,
 }
 
-/// What a command line comes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Typed {
-    /// A measurement.
-    Run(Box<Cyclictest>),
-    /// No measurement: what is said on stderr first, and the exit code behind the options' list.
+/// Why a command line is no measurement.
+#[derive(Debug)]
+pub enum Refusal {
+    /// What is said on stderr first, and the exit code behind the options' list.
     Usage(Vec<String>, u8),
-    /// No measurement, for this reason.
-    Fatal(String),
+    /// What is said on stderr, and nothing else.
+    Fatal(Vec<String>),
+    /// cyclictest has no words for it.
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Failed(error)
+    }
 }
 
 const fn opt(letter: char, long: &'static str, takes: Takes) -> Opt {
@@ -242,11 +250,13 @@ rtscope measure cyclic --help has our own options, with causes of late samples.
 
 impl Cyclictest {
     /// Reads a command line without the program's name.
-    pub fn read(words: &[String]) -> Typed {
-        let found = match getopt::read("cyclictest", TABLE, words) {
-            Ok(found) => found,
-            Err(what) => return Typed::Usage(vec![what], 0),
-        };
+    ///
+    /// # Errors
+    /// What cyclictest says of one that it refuses.
+    pub fn read(words: &[String]) -> Result<Cyclictest, Refusal> {
+        let order = getopt::Order::of_environment();
+        let found = getopt::read("cyclictest", TABLE, words, order);
+        let found = found.map_err(|what| Refusal::Usage(vec![what], 0))?;
         let mut typed = Cyclictest {
             threads: Some(1),
             interval: 1000,
@@ -256,10 +266,10 @@ impl Cyclictest {
         };
         for one in &found {
             match one.opt.long {
-                "help" => return Typed::Usage(Vec::new(), 0),
+                "help" => return Err(Refusal::Usage(Vec::new(), 0)),
                 "smp" if typed.placed != Placed::Unsaid && !typed.smp => {
                     let what = "FATAL: numa and smp options are mutually exclusive";
-                    return Typed::Fatal(what.to_owned());
+                    return Err(Refusal::Fatal(vec![what.to_owned()]));
                 }
                 _ => {}
             }
@@ -280,7 +290,9 @@ impl Cyclictest {
         match one.opt.long {
             "affinity" if self.smp => self.warn("-a ignored due to smp mode"),
             "affinity" => {
-                let is_list = |next: &&str| numbered(next) || next.starts_with(['0', '!']);
+                let is_listed =
+                    |next: &str| next.starts_with(['0', '!', '+']) || next.starts_with("all");
+                let is_list = |next: &&str| numbered(next) || is_listed(next);
                 let list = one.value.or(one.next.filter(is_list));
                 self.placed = match list {
                     Some(_) => Placed::Listed,
@@ -365,7 +377,7 @@ impl Cyclictest {
     }
 
     /// What the options mean together.
-    fn settle(mut self) -> Typed {
+    fn settle(mut self) -> Result<Cyclictest, Refusal> {
         if self.system && self.posix_timers {
             self.warn("The system option requires clock_nanosleep");
             self.warn("and is not compatible with posix_timers");
@@ -391,8 +403,8 @@ impl Cyclictest {
             (false, false) => {}
         }
         match refused {
-            true => Typed::Usage(self.warnings, 1),
-            false => Typed::Run(Box::new(self)),
+            true => Err(Refusal::Usage(self.warnings, 1)),
+            false => Ok(self),
         }
     }
 }

@@ -34,6 +34,25 @@ pub struct Found<'a> {
     pub next: Option<&'a str>,
 }
 
+/// What a word that is no option, nor the value of one, means to those behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing: options may stand anywhere.
+    Any,
+    /// There are none.
+    OptionsFirst,
+}
+
+impl Order {
+    /// As everywhere on Linux, and with `POSIXLY_CORRECT` as POSIX has it.
+    pub fn of_environment() -> Order {
+        match std::env::var_os("POSIXLY_CORRECT") {
+            Some(_) => Order::OptionsFirst,
+            None => Order::Any,
+        }
+    }
+}
+
 /// The options in `words`, in their order; other words are left out.
 ///
 /// # Errors
@@ -42,6 +61,7 @@ pub fn read<'a>(
     program: &str,
     table: &'static [Opt],
     words: &'a [String],
+    order: Order,
 ) -> Result<Vec<Found<'a>>, String> {
     let mut all = Vec::new();
     let mut at = 0;
@@ -51,6 +71,7 @@ pub fn read<'a>(
             Some("") => break,
             Some(long) => vec![long_option(table, long)],
             None if word.len() > 1 && word.starts_with('-') => letters(table, &word[1..]),
+            None if order == Order::OptionsFirst => break,
             None => continue,
         };
         for option in found {
@@ -148,7 +169,7 @@ mod tests {
     fn words_are_read_as_getopt_long_reads_them() {
         let check = |words: &str, expect: &str| {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            let found = match read("me", TABLE, &words) {
+            let found = match read("me", TABLE, &words, Order::Any) {
                 Ok(found) => {
                     let one = |one: &Found<'_>| {
                         let name = match one.opt.long {
@@ -182,7 +203,11 @@ mod tests {
         check("--sm", ambiguous);
         check("--sm=1", &ambiguous.replace("--sm'", "--sm=1'"));
         let words = ["-t".to_owned(), "5".to_owned()];
-        let found = read("me", TABLE, &words).expect("options");
+        let found = read("me", TABLE, &words, Order::Any).expect("options");
         assert_eq!(found[0].next, Some("5"));
+        // As the value of an option that may have one the next word is read by the program alone.
+        let words = ["-S", "-p", "9", "-t", "5", "-n"].map(str::to_owned);
+        let count = |order| read("me", TABLE, &words, order).expect("options").len();
+        assert_eq!((count(Order::Any), count(Order::OptionsFirst)), (4, 3));
     }
 }

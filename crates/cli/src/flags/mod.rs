@@ -39,7 +39,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub use cat::{Cat, FieldWord, NameWord};
 pub use convert::{Convert, To};
-pub use cyclictest::{Cyclictest, CyclictestPolicy, Placed, Typed, USAGE};
+pub use cyclictest::{Cyclictest, CyclictestPolicy, Placed, Refusal, USAGE};
 pub use deadline::Deadline;
 pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use event::{Cpu, Duration, Error, ErrorKind, Result};
+use event::{Cpu, Duration, Error, ErrorKind};
 use host::clock::Clock;
 use host::task::Policy;
 use measure::cyclic::{Plan, Sleep, ThreadPlan, TraceMark};
 
 use super::cyclictest_output::CyclictestOutput;
 use super::measure::{CyclicOptions, CyclicOutput};
-use super::words::known_cpus;
-use crate::flags::{Cyclictest, CyclictestPolicy};
+use super::numa_cpus;
+use crate::flags::{Cyclictest, CyclictestPolicy, Refusal};
+
+type Result<T> = std::result::Result<T, Refusal>;
 
 /// The histogram that is kept when none is asked for: it is never printed then.
 const UNASKED_BUCKETS: usize = 1000;
@@ -26,8 +28,7 @@ impl CyclicOptions {
     /// `allowed`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`], what is refused in cyclictest's own words, and
-    /// [`ErrorKind::NotFound`] for a CPU that is not there.
+    /// What is refused, in cyclictest's own words.
     pub fn cyclictest(
         typed: &Cyclictest,
         command_line: String,
@@ -39,10 +40,10 @@ impl CyclicOptions {
         let threads = threads(typed, online, allowed, &mut warnings)?;
         let main_cpus = typed.mainaffinity.as_ref();
         let main_cpus = main_cpus.and_then(|list| match listed(list, online, allowed) {
-            Ok(cpus) => Some(cpus),
-            Err(_) => {
-                // It goes on then, wherever it is; cyclictest does so without a word.
-                warnings.push(format!("# --mainaffinity is ignored: no CPUs in `{list}'"));
+            Ok(cpus) => Some(cpus).filter(|cpus| !cpus.is_empty()),
+            Err(said) => {
+                // It goes on then, wherever it is.
+                warnings.extend(said);
                 None
             }
         });
@@ -103,6 +104,8 @@ fn plan(typed: &Cyclictest, threads: Vec<ThreadPlan>, output: &CyclictestOutput)
     let mark = mark.map(|limit| TraceMark::open(limit, typed.nsecs).map(Arc::new));
     let keeps = output.every.is_some() || output.spikes.is_some();
     Ok(Plan {
+        // As many as there are rows.
+        overflows_named: buckets,
         threads,
         clock: match typed.clock {
             1 => Clock::Realtime,
@@ -148,12 +151,10 @@ fn threads(
     allowed: &[Cpu],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<ThreadPlan>> {
-    let list = typed
-        .cpus
-        .as_ref()
-        .map(|list| listed(list, online, allowed));
-    let mask = list.transpose()?;
-    let cpus = mask.unwrap_or_else(|| allowed.to_vec());
+    let cpus = match &typed.cpus {
+        Some(list) => cpus(list, online, allowed)?,
+        None => allowed.to_vec(),
+    };
     let wanted = match typed.threads {
         Some(number) => number as usize,
         None => cpus.len(),
@@ -161,7 +162,10 @@ fn threads(
     let distance = distance(typed);
     if typed.interval <= 0 {
         let error = Error::new(ErrorKind::InvalidInput, "-i is no interval");
-        return Err(error.found(typed.interval.to_string()).fix("-i 1000"));
+        return Err(error
+            .found(typed.interval.to_string())
+            .fix("-i 1000")
+            .into());
     }
     let (policy, highest) = urgency(typed, wanted, warnings);
     let thread = |number: usize| {
@@ -188,10 +192,10 @@ fn distance(typed: &Cyclictest) -> i64 {
     }
 }
 
-fn not_a_priority(cpu: Cpu, prio: i64) -> Error {
+fn not_a_priority(cpu: Cpu, prio: i64) -> Refusal {
     let cpu = cpu.0;
     let what = format!("FATAL: timerthread{cpu}: failed to set priority to {prio}");
-    Error::new(ErrorKind::InvalidInput, what)
+    Refusal::Fatal(vec![what])
 }
 
 /// Which policy the threads have, and the priority of the first: without one, a real-time policy
@@ -223,47 +227,48 @@ fn urgency(
     (policy, prio)
 }
 
-/// CPUs as cyclictest reads them, of those that we may use: `all`, a list, or with `!` all but
-/// those.
-fn listed(list: &str, online: &[Cpu], allowed: &[Cpu]) -> Result<Vec<Cpu>> {
-    let kept = match list.strip_prefix('!') {
-        _ if list == "all" => allowed.to_vec(),
-        Some(list) => {
-            let without = known_cpus(list, online)?;
-            let kept = allowed.iter().filter(|cpu| !without.contains(cpu));
-            kept.copied().collect()
-        }
-        None => {
-            let wanted = known_cpus(list, online)?;
-            let kept = allowed.iter().filter(|cpu| wanted.contains(cpu));
-            kept.copied().collect::<Vec<Cpu>>()
-        }
-    };
-    if kept.is_empty() {
-        let what = "FATAL: No allowable cpus to run on";
-        let error = Error::new(ErrorKind::InvalidInput, what);
-        return Err(error.found(format!("'{list}'")).fix("-a all"));
+/// The CPUs of a list for the measuring threads.
+fn cpus(list: &str, online: &[Cpu], allowed: &[Cpu]) -> Result<Vec<Cpu>> {
+    let cpus = listed(list, online, allowed).map_err(|said| Refusal::Usage(said, 1))?;
+    match cpus.is_empty() {
+        true => Err(Refusal::Fatal(vec![
+            "WARN: Couldn't setaffinity in main thread: Invalid argument".to_owned(),
+            "FATAL: No allowable cpus to run on".to_owned(),
+        ])),
+        false => Ok(cpus),
     }
-    Ok(kept)
+}
+
+/// A list of CPUs. One with a sign before is of those that we may use, another one of all that
+/// are there: a thread may go where its parent may not.
+fn listed(
+    list: &str,
+    online: &[Cpu],
+    allowed: &[Cpu],
+) -> std::result::Result<Vec<Cpu>, Vec<String>> {
+    let mut cpus = numa_cpus::read(list, online)?;
+    if cpus.is_empty() {
+        return Err(Vec::new());
+    }
+    if list.contains(['!', '+']) {
+        cpus.retain(|cpu| allowed.contains(cpu));
+    }
+    Ok(cpus)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Typed;
 
     const CPUS: [Cpu; 4] = [Cpu(0), Cpu(1), Cpu(2), Cpu(3)];
 
-    fn typed(words: &str) -> Typed {
+    fn typed(words: &str) -> Result<Cyclictest> {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         Cyclictest::read(&words)
     }
 
     fn options(words: &str) -> Result<CyclicOptions> {
-        let Typed::Run(typed) = typed(words) else {
-            panic!("{words} is refused");
-        };
-        CyclicOptions::cyclictest(&typed, String::new(), &CPUS, &CPUS)
+        CyclicOptions::cyclictest(&typed(words)?, String::new(), &CPUS, &CPUS)
     }
 
     fn cyclictest(words: &str) -> CyclicOptions {
@@ -336,16 +341,16 @@ mod tests {
             "-h_3500" => "-h 3500".to_owned(),
             word => word.to_owned(),
         });
-        let typed = match Cyclictest::read(&words.collect::<Vec<_>>()) {
-            Typed::Run(typed) => typed,
-            Typed::Usage(_, code) => return format!("usage {code}"),
-            Typed::Fatal(_) => return "fatal 1".to_owned(),
-        };
-        let options = CyclicOptions::cyclictest(&typed, String::new(), &CPUS[..2], &CPUS[..2]);
-        let plan = match options {
-            Ok(options) => options.plan,
-            Err(error) if error.to_string().starts_with("FATAL") => return "fatal 1".to_owned(),
-            Err(_) => return "usage 1".to_owned(),
+        let typed = Cyclictest::read(&words.collect::<Vec<_>>());
+        let options = typed.and_then(|typed| {
+            CyclicOptions::cyclictest(&typed, String::new(), &CPUS[..2], &CPUS[..2])
+                .map(|options| (typed, options.plan))
+        });
+        let (typed, plan) = match options {
+            Ok(options) => options,
+            Err(Refusal::Usage(_, code)) => return format!("usage {code}"),
+            Err(Refusal::Fatal(_)) => return "fatal 1".to_owned(),
+            Err(Refusal::Failed(error)) => return error.to_string(),
         };
         if typed.histogram > 0 {
             return format!("histogram of {}", plan.threads.len());
@@ -375,8 +380,12 @@ mod tests {
     #[test]
     fn what_cyclictest_refuses_is_refused_in_its_words() {
         let check = |words: &str, said: &[&str], code: u8| {
-            let expect = said.iter().map(|line| (*line).to_owned()).collect();
-            assert_eq!(typed(words), Typed::Usage(expect, code), "{words}");
+            let said: Vec<String> = said.iter().map(|line| (*line).to_owned()).collect();
+            let found = options(words).expect_err("it is refused");
+            let Refusal::Usage(lines, found) = found else {
+                panic!("{words}: {found:?}");
+            };
+            assert_eq!((&lines[..], found), (&said[..], code), "{words}");
         };
         check("--help", &[], 0);
         check("-Z", &["cyclictest: invalid option -- 'Z'"], 0);
@@ -387,15 +396,39 @@ mod tests {
         check("-o 0", &[], 1);
         check("-A 100 --secaligned", &[], 1);
         check("-h -5", &[], 1);
-        let fatal = "FATAL: numa and smp options are mutually exclusive".to_owned();
-        assert_eq!(typed("-a 1 -S"), Typed::Fatal(fatal));
         check("-o 5", &["WARN: -o option only meaningful, if verbose"], 1);
-        let error = options("-t3 -p1 --priospread").expect_err("there is none below 0");
-        assert!(
-            error.to_string().contains("failed to set priority to -1"),
-            "{error}"
+        check(
+            "-a 9",
+            &["libnuma: Warning: cpu argument 9 is out of range", ""],
+            1,
         );
-        assert!(options("-a 9").is_err());
+        check("-a !0-3", &[], 1);
+        let fatal = |words: &str, expect: &str| match options(words) {
+            Err(Refusal::Fatal(said)) => assert_eq!(said.last().expect("said"), expect),
+            other => panic!("{words}: {other:?}"),
+        };
+        fatal(
+            "-a 1 -S",
+            "FATAL: numa and smp options are mutually exclusive",
+        );
+        fatal(
+            "-t3 -p1 --priospread",
+            "FATAL: timerthread2: failed to set priority to -1",
+        );
+    }
+
+    #[test]
+    fn a_list_goes_beyond_the_cpus_that_we_may_use_unless_a_sign_is_before_it() {
+        let check = |list: &str, expect: &[u32]| {
+            let found = cpus(list, &CPUS, &CPUS[2..]).ok();
+            let expect: Vec<Cpu> = expect.iter().copied().map(Cpu).collect();
+            assert_eq!(found.unwrap_or_default(), expect, "{list}");
+        };
+        check("0", &[0]);
+        check("all", &[0, 1, 2, 3]);
+        check("+1-2", &[2]);
+        check("!3", &[2]);
+        check("!2-3", &[]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use host::task::Policy;
 use measure::counter::Counter;
 use measure::cyclic::{Plan, Sleep, ThreadPlan};
 use measure::gaps;
+use measure::histogram::OVERFLOWS_NAMED;
 use measure::load::{Load, LoadPlan};
 use report::Limits;
 
@@ -207,6 +208,7 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
             aligned: None,
             sleep: Sleep::Until,
             kept: 0,
+            overflows_named: OVERFLOWS_NAMED,
             kept_over: None,
             called: None,
             mark: None,

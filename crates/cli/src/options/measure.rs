@@ -6,6 +6,7 @@ use event::{Cpu, Duration, Error, ErrorKind, Result};
 use host::clock::Clock;
 use host::task::Policy;
 use measure::cyclic::{Plan, Sleep, ThreadPlan};
+use measure::histogram::OVERFLOWS_NAMED;
 
 use super::cyclictest_output::CyclictestOutput;
 use super::{known_cpus, positive_duration};
@@ -142,6 +143,7 @@ impl CyclicOptions {
                 aligned: aligned.transpose()?,
                 sleep: Sleep::Until,
                 kept: 0,
+                overflows_named: OVERFLOWS_NAMED,
                 kept_over: None,
                 called: None,
                 mark: None,

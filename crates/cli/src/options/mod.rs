@@ -13,6 +13,7 @@ mod judge;
 mod keep;
 mod measure;
 mod monitor;
+mod numa_cpus;
 mod preempt;
 mod read;
 mod receive;

@@ -25,6 +25,8 @@ pub struct Plan {
     pub bucket: Duration,
     /// How many buckets there are.
     pub buckets: usize,
+    /// Of so many samples beyond the last bucket the numbers are kept.
+    pub overflows_named: usize,
     /// The first instant is a multiple of a second, each thread this much after the one before.
     pub aligned: Option<Duration>,
     /// How the threads sleep.

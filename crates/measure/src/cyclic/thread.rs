@@ -24,7 +24,7 @@ pub(super) fn start(
     shared: &Arc<Shared>,
 ) -> Result<Running> {
     let figures = Arc::new(Figures {
-        latency: Recorder::new(plan.bucket, plan.buckets),
+        latency: Recorder::naming(plan.bucket, plan.buckets, plan.overflows_named),
         missed: AtomicU64::new(0),
         unmeasured: AtomicU64::new(0),
         lost_cpu: AtomicBool::new(false),

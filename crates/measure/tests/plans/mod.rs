@@ -3,6 +3,7 @@
 use event::Duration;
 use host::clock::Clock;
 use measure::cyclic::{Plan, Sleep, ThreadPlan};
+use measure::histogram::OVERFLOWS_NAMED;
 
 /// Threads that take so many samples each, and nothing besides.
 pub fn plan(threads: Vec<ThreadPlan>, samples: u64) -> Plan {
@@ -16,6 +17,7 @@ pub fn plan(threads: Vec<ThreadPlan>, samples: u64) -> Plan {
         aligned: None,
         sleep: Sleep::Until,
         kept: 0,
+        overflows_named: OVERFLOWS_NAMED,
         kept_over: None,
         called: None,
         mark: None,

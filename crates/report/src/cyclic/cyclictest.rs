@@ -1,13 +1,15 @@
-//! A cyclic measurement as cyclictest of rt-tests writes it: status lines, histogram file, JSON.
+//! A cyclic measurement as cyclictest of rt-tests writes it: status lines, histogram file.
 //! Latencies are whole microseconds, cut, as there.
 
 use event::Duration;
 use measure::cyclic::Reading;
 use measure::histogram::Histogram;
-use serde_json::{Value, json};
+
+/// The shortest before there is a sample: what none exceeds.
+pub(super) const MIN_UNKNOWN: i64 = 1_000_000;
 
 /// The unit of a cyclictest's figures: microseconds, or nanoseconds with its `-N`.
-fn figure(duration: Duration, in_ns: bool) -> i64 {
+pub(super) fn figure(duration: Duration, in_ns: bool) -> i64 {
     if in_ns {
         duration.as_ns()
     } else {
@@ -20,8 +22,7 @@ pub fn cyclictest_status(readings: &[Reading], in_ns: bool) -> String {
     let line = |(number, reading): (usize, &Reading)| {
         let extremes = reading.latency.extremes;
         let of = |duration: Option<Duration>| duration.map_or(0, |one| figure(one, in_ns));
-        // Before the first sample the minimum is what no sample exceeds.
-        let min = extremes.map_or(1_000_000, |extremes| figure(extremes.min, in_ns));
+        let min = extremes.map_or(MIN_UNKNOWN, |extremes| figure(extremes.min, in_ns));
         let (act, avg, max) = (
             of(extremes.map(|extremes| extremes.last)),
             of(reading.latency.mean()),
@@ -112,72 +113,6 @@ pub fn cyclictest_histogram(readings: &[Reading], sums: bool, in_ns: bool) -> St
 fn tabbed(counts: impl Iterator<Item = u64>) -> String {
     let counts: Vec<String> = counts.map(|count| format!("{count:06}")).collect();
     counts.join("\t")
-}
-
-/// What cyclictest's `--json` says of the machine and the run, beside the threads.
-#[derive(Clone, Debug, Default)]
-pub struct CyclictestFacts {
-    /// The command line as typed.
-    pub command_line: String,
-    /// When it began and ended, as text.
-    pub start_time: String,
-    /// When it ended.
-    pub end_time: String,
-    /// Its exit status.
-    pub return_code: i32,
-    /// `uname`: sysname, nodename, release, version, machine.
-    pub uname: [String; 5],
-    /// Whether the kernel is PREEMPT_RT.
-    pub realtime: bool,
-}
-
-/// The keys that cyclictest writes, its stray colons with them: readers know them so.
-pub fn cyclictest_json(readings: &[Reading], facts: &CyclictestFacts, in_ns: bool) -> Value {
-    let [sysname, nodename, release, version, machine] = &facts.uname;
-    let threads: serde_json::Map<_, _> = readings
-        .iter()
-        .enumerate()
-        .map(|(number, reading)| (number.to_string(), thread(reading, in_ns)))
-        .collect();
-    json!({
-        "file_version": 1,
-        "cmdline:": facts.command_line,
-        "rt_test_version:": concat!("rtscope ", env!("CARGO_PKG_VERSION")),
-        "start_time": facts.start_time,
-        "end_time": facts.end_time,
-        "return_code": facts.return_code,
-        "sysinfo": {
-            "sysname": sysname,
-            "nodename": nodename,
-            "release": release,
-            "version": version,
-            "machine": machine,
-            "realtime": i32::from(facts.realtime),
-        },
-        "num_threads": readings.len(),
-        "resolution_in_ns": i32::from(in_ns),
-        "thread": threads,
-    })
-}
-
-fn thread(reading: &Reading, in_ns: bool) -> Value {
-    let latency = &reading.latency;
-    let filled = latency.buckets.iter().enumerate();
-    let histogram: serde_json::Map<_, _> = filled
-        .filter(|(_, samples)| **samples > 0)
-        .map(|(bucket, samples)| (bucket.to_string(), (*samples).into()))
-        .collect();
-    let of = |duration: Option<Duration>| duration.map_or(0, |one| figure(one, in_ns));
-    let unit_ns = if in_ns { 1.0 } else { 1000.0 };
-    json!({
-        "histogram": histogram,
-        "cycles": latency.samples,
-        "min": of(latency.extremes.map(|extremes| extremes.min)),
-        "max": of(latency.extremes.map(|extremes| extremes.max)),
-        "avg": latency.mean().map_or(0.0, |mean| mean.as_ns() as f64 / unit_ns),
-        "cpu": reading.plan.cpu.map_or(0, |cpu| cpu.0),
-        "node": 0,
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A cyclic measurement: as a table, as JSON, and as cyclictest writes it.
 
 mod cyclictest;
+mod cyclictest_json;
 mod json;
 mod table;
 mod units;
@@ -11,7 +12,8 @@ use measure::cyclic::{Break, Reading};
 use measure::histogram::Histogram;
 use serde_json::Value;
 
-pub use cyclictest::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
+pub use cyclictest::{cyclictest_histogram, cyclictest_status};
+pub use cyclictest_json::{CyclictestFacts, cyclictest_json};
 pub use json::cyclic_json;
 pub(crate) use json::latency_json;
 pub use table::cyclic_text;

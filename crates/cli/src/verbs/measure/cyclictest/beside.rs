@@ -15,6 +15,7 @@ use report::cyclictest_status;
 use rustix::fs::{FileType, Mode, OFlags};
 use signal_hook::consts::{SIGUSR1, SIGUSR2};
 
+use super::files;
 use crate::options::CyclictestOutput;
 
 /// How often we look whether somebody reads the pipe.
@@ -134,8 +135,7 @@ impl Pipe {
         let mode = Mode::from_raw_mode(0o666);
         let made = rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0);
         if let Err(error) = made {
-            let error = std::io::Error::from(error).to_string();
-            let why = error.split(" (os error").next().unwrap_or(&error);
+            let why = files::words(&error.into());
             eprintln!("Error creating fifo {}: {why}", path.display());
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! The same measurement under cyclictest's name: its options, its output, so that scripts go on.
 
 mod beside;
+mod files;
 mod resolution;
 mod shown;
 
@@ -14,53 +15,53 @@ use self::beside::Beside;
 use self::shown::{Shown, figure};
 use super::session::{Found, Session};
 use crate::exit::{self, Outcome, write_file};
-use crate::flags::{Cyclictest, Typed, USAGE};
+use crate::flags::{Cyclictest, Refusal, USAGE};
 use crate::options::{CyclicOptions, CyclicOutput, CyclictestOutput};
+use crate::signals;
 
+/// What it says to who may make no thread urgent.
+const NO_PRIVILEGES: [&str; 2] = [
+    "Unable to change scheduling policy!",
+    "Probably missing capabilities, either run as root or increase RLIMIT_RTPRIO limits.",
+];
 /// How often what is new is printed.
 const PRINT_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Runs with the words that cyclictest would get.
 pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     let typed = match Cyclictest::read(words) {
-        Typed::Run(typed) => typed,
-        Typed::Usage(said, code) => {
-            said.iter().for_each(|line| eprintln!("{line}"));
-            exit::print(USAGE)?;
-            return Ok(Outcome::Code(code));
-        }
-        Typed::Fatal(what) => return fatal(&what),
+        Ok(typed) => typed,
+        Err(refusal) => return refuse(refusal),
     };
     let capabilities = capabilities::gather();
-    if typed.smi {
-        let has_registers = std::path::Path::new("/dev/cpu/0/msr").exists();
-        return fatal(match has_registers {
-            true => "FATAL: SMI counter is not supported on this processor",
-            false => "FATAL: Could not open MSR interface, errno: 2",
-        });
-    }
     let command_line = format!("cyclictest {}", words.join(" "));
     let machine = &capabilities.machine;
     let (online, allowed) = (&machine.cpus_online, &machine.cpus_allowed);
+    // Also where its threads are not urgent.
+    let is_privileged = capabilities.require(Verb::Measure).is_ok();
+    let no_privileges = || refuse(Refusal::Fatal(NO_PRIVILEGES.map(str::to_owned).to_vec()));
     let options = match CyclicOptions::cyclictest(&typed, command_line, online, allowed) {
-        Err(error) if error.to_string().starts_with("FATAL") => {
-            if error.to_string().contains("failed to set priority") {
-                // Its threads say so, which it starts behind this.
+        Err(Refusal::Failed(_)) if !is_privileged => return no_privileges(),
+        Err(refusal) => {
+            if matches!(refusal, Refusal::Fatal(_)) {
+                // That comes behind this there.
                 exit::print(&limit_idle(&typed))?;
             }
-            return fatal(&error.to_string());
+            return refuse(refusal);
         }
-        options => options?,
+        Ok(options) => options,
     };
+    if typed.smi {
+        return refuse(Refusal::Fatal(vec![no_smi_counter().to_owned()]));
+    }
     let CyclicOutput::Cyclictest(output) = &options.output else {
         unreachable!("cyclictest's options ask for its output");
     };
-    if options.is_urgent() {
-        capabilities.require(Verb::Measure)?;
+    if !is_privileged {
+        return no_privileges();
     }
-    // Nobody waits for hours to learn that a file has no place.
-    for path in output.histogram_file.iter().chain(&output.json_file) {
-        write_file(path, "")?;
+    if let Some(outcome) = files::refused(output) {
+        return Ok(outcome);
     }
     output.warnings.iter().for_each(|line| eprintln!("{line}"));
     let start_time = date();
@@ -71,8 +72,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     }
     if let Some(path) = &output.json_file {
         let about = about(output, &capabilities, start_time);
-        let json = cyclictest_json(&found.readings, &about, output.in_ns);
-        write_file(path, &format!("{json:#}\n"))?;
+        write_file(path, &cyclictest_json(&found.readings, &about))?;
     }
     Ok(Outcome::Fine)
 }
@@ -93,10 +93,29 @@ fn dma_latency(latency_us: i64) -> String {
     format!("# /dev/cpu_dma_latency set to {latency_us}us\n")
 }
 
-/// Ends as cyclictest does where it cannot go on.
-fn fatal(what: &str) -> Result<Outcome> {
-    eprintln!("{what}");
-    Ok(Outcome::Code(1))
+/// Why SMIs are not counted: Intel's processors could.
+fn no_smi_counter() -> &'static str {
+    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    match about.contains("GenuineIntel") {
+        true => "FATAL: SMIs are not counted under this name: rtscope measure eval does it",
+        false => "FATAL: SMI counter is not supported on this processor",
+    }
+}
+
+/// Ends as cyclictest does where it refuses or cannot go on.
+fn refuse(refusal: Refusal) -> Result<Outcome> {
+    match refusal {
+        Refusal::Usage(said, code) => {
+            said.iter().for_each(|line| eprintln!("{line}"));
+            exit::print(USAGE)?;
+            Ok(Outcome::Code(code))
+        }
+        Refusal::Fatal(said) => {
+            said.iter().for_each(|line| eprintln!("{line}"));
+            Ok(Outcome::Code(1))
+        }
+        Refusal::Failed(error) => Err(error),
+    }
 }
 
 /// Measures, and prints what is asked for meanwhile and at the end.
@@ -112,6 +131,7 @@ fn measure(
         let online = capabilities.machine.cpus_online.len();
         exit::print(&format!("Max CPUs = {online}\nOnline CPUs = {online}\n"))?;
     }
+    signals::outlive_alarm()?;
     let mut session = Session::start(options, capabilities)?;
     if let Some(latency_us) = output.dma_latency_us.filter(|_| session.limits_idle()) {
         exit::print(&dma_latency(latency_us))?;
@@ -200,6 +220,8 @@ fn about(
         return_code: 0,
         uname: parts.map(|part| part.to_string_lossy().into_owned()),
         realtime: capabilities.scheduler.preemption == Preemption::Rt,
+        in_ns: output.in_ns,
+        histogram: output.histogram.is_some(),
     }
 }
 

@@ -162,14 +162,12 @@ impl<'a> Shown<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::{Cyclictest, Typed};
+    use crate::flags::Cyclictest;
     use crate::options::{CyclicOptions, CyclicOutput};
 
     fn output(words: &str) -> CyclictestOutput {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let Typed::Run(typed) = Cyclictest::read(&words) else {
-            panic!("{words:?} is refused");
-        };
+        let typed = Cyclictest::read(&words).expect("it is taken");
         let cpus = [event::Cpu(0)];
         let options = CyclicOptions::cyclictest(&typed, String::new(), &cpus, &cpus);
         match options.expect("has a meaning").output {
