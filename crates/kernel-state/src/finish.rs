@@ -78,7 +78,7 @@ impl Kernel {
                     0 => part.holder,
                     _ => Holder::Unknown,
                 };
-                self.tell(cpu, &run, Part { holder, ..part }, sink);
+                self.tell_claimed(cpu, &run, Part { holder, ..part }, sink);
             }
         }
     }
@@ -88,7 +88,10 @@ impl Kernel {
     pub fn open_runs(&self) -> impl Iterator<Item = (u32, Holder, i64)> {
         let seen = self.cpus.iter().enumerate();
         let seen = seen.filter(|(_, state)| state.run.belief != Belief::Unseen);
-        seen.map(|(cpu, state)| (cpu as u32, state.believed(), state.run.begin_ns))
+        seen.map(|(cpu, state)| {
+            let begin_ns = state.run.begin_ns.max(state.told_ns);
+            (cpu as u32, state.believed(), begin_ns)
+        })
     }
 
     /// The stretches of the runs that are open: CPU, what, who, from, until.

@@ -72,6 +72,12 @@ struct CpuState {
     seen: bool,
     /// Its first event, once it had one.
     begun_ns: Option<i64>,
+    /// Its last event.
+    last_ns: i64,
+    /// Up to here it is told who had it.
+    told_ns: i64,
+    /// Nobody knows who had it between these instants, as a clock went back from one to the other.
+    gone_back_ns: (i64, i64),
     /// The task on it, none while it idles or nothing is known.
     current: Option<ProcId>,
     raised: irq::Raised,
@@ -133,6 +139,8 @@ pub struct Kernel {
     known_from_ns: i64,
     /// The latest of those losses began here.
     lost_from_ns: i64,
+    /// A clock went back from one of these instants to the other, for any CPU.
+    gone_back_ns: (i64, i64),
     /// Tasks left CPUs that, by the events, others had.
     contradictions: u64,
     /// What the last wake-up found its task doing.
@@ -164,6 +172,7 @@ impl Kernel {
             follows,
             known_from_ns: i64::MIN,
             lost_from_ns: i64::MIN,
+            gone_back_ns: (i64::MAX, i64::MIN),
             contradictions: 0,
             wakee: Wakee::default(),
             first_ns: i64::MAX,
@@ -260,7 +269,13 @@ impl Kernel {
         if cpu >= CPUS_MAX {
             return None;
         }
-        self.cpus.resize_with(cpu as usize + 1, CpuState::default);
+        let gone_back_ns = self.gone_back_ns;
+        self.cpus.resize_with(cpu as usize + 1, || CpuState {
+            last_ns: i64::MIN,
+            told_ns: i64::MIN,
+            gone_back_ns,
+            ..CpuState::default()
+        });
         Some(())
     }
 

@@ -26,6 +26,21 @@ impl Kernel {
     /// loss is best told at its begin.
     pub fn lost<S: Sink>(&mut self, cpu: Option<u32>, from_ns: i64, until_ns: i64, sink: &mut S) {
         let until_ns = until_ns.max(from_ns);
+        if until_ns <= self.now_ns && from_ns < self.now_ns {
+            self.goes_back(cpu, (from_ns, until_ns));
+        }
+        self.lose(cpu, (from_ns, until_ns), sink);
+    }
+
+    /// The event that comes is so much earlier than the last one on its CPU.
+    #[cold]
+    pub(super) fn steps_back<S: Sink>(&mut self, cpu: u32, last_ns: i64, sink: &mut S) {
+        let back_ns = (self.now_ns, last_ns);
+        self.goes_back(Some(cpu), back_ns);
+        self.lose(Some(cpu), back_ns, sink);
+    }
+
+    fn lose<S: Sink>(&mut self, cpu: Option<u32>, (from_ns, until_ns): (i64, i64), sink: &mut S) {
         self.now_ns = self.now_ns.max(from_ns);
         self.known_from_ns = self.known_from_ns.max(known_from_ns(from_ns, until_ns));
         self.lost_from_ns = self.lost_from_ns.max(from_ns);
@@ -59,6 +74,32 @@ impl Kernel {
         );
     }
 
+    /// A clock went back to `from_ns`, or what was lost before the last event is found only now: of
+    /// that time nothing more is known, nor of what began up to here.
+    fn goes_back(&mut self, cpu: Option<u32>, (from_ns, until_ns): (i64, i64)) {
+        self.known_from_ns = self.known_from_ns.max(until_ns.saturating_add(1));
+        let join = |before: &mut (i64, i64)| {
+            let touches = before.0 <= until_ns && from_ns <= before.1;
+            *before = match touches {
+                true => (before.0.min(from_ns), before.1.max(until_ns)),
+                false => (from_ns, until_ns),
+            };
+        };
+        match cpu {
+            Some(cpu) => {
+                let state = self.cpus.get_mut(cpu as usize);
+                state
+                    .into_iter()
+                    .for_each(|state| join(&mut state.gone_back_ns));
+            }
+            None => {
+                join(&mut self.gone_back_ns);
+                let all = self.cpus.iter_mut();
+                all.for_each(|state| join(&mut state.gone_back_ns));
+            }
+        }
+    }
+
     /// Whether a task that waits for a CPU since then may have run meanwhile, as events were lost.
     /// Inside of a loss, what begins there is followed all the same.
     pub(super) fn has_lost_since(&self, since_ns: i64) -> bool {
@@ -67,9 +108,9 @@ impl Kernel {
     }
 
     /// Whether something that began at `since_ns` and is still open is known: no event was lost
-    /// since.
+    /// since, and it did not begin later than now.
     pub fn is_known_since(&self, since_ns: i64) -> bool {
-        since_ns >= self.known_from_ns
+        since_ns >= self.known_from_ns && since_ns <= self.now_ns
     }
 
     /// What began earlier and is still open is not known: events were lost since.

@@ -12,6 +12,10 @@ use super::{Change, Kernel, Sink};
 /// A run with more stretches than this is told before it is over, as what it is so far.
 const STRETCHES_MAX: usize = 1 << 14;
 
+/// Where a CPU's event is earlier than the one before it by as much, a clock was set, or events are
+/// not in order. By less they can be where an interrupt comes while one is written.
+const BACK_NS_MIN: i64 = 100_000;
+
 /// Who has a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Holder {
@@ -181,8 +185,14 @@ impl Kernel {
     /// The CPU has an event: its recording has begun. What it did before nobody knows.
     #[inline]
     pub(super) fn begin_recording<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+        let now_ns = self.now_ns;
         let Some(state) = self.cpu(cpu) else { return };
-        if state.run.belief == Belief::Unseen {
+        let last_ns = std::mem::replace(&mut state.last_ns, now_ns);
+        let is_unseen = state.run.belief == Belief::Unseen;
+        if last_ns.saturating_sub(now_ns) >= BACK_NS_MIN {
+            self.steps_back(cpu, last_ns, sink);
+        }
+        if is_unseen {
             self.begin_first_run(cpu, sink);
         }
     }
@@ -234,7 +244,11 @@ impl Kernel {
         let as_believed = state.run.belief == Belief::Switched(holder) && !state.run.moved;
         if as_believed && !self.follows.stretches {
             let begin_ns = self.cpus[cpu as usize].run.begin_ns;
-            self.tell_ran(cpu, Part::known(holder, begin_ns, now_ns), sink);
+            let part = Part::known(holder, begin_ns, now_ns);
+            if let Some(part) = self.claim(cpu, part) {
+                let part = self.tell_unknown(cpu, &Run::default(), part, sink);
+                self.tell_ran(cpu, part, sink);
+            }
             return;
         }
         self.run_is_over(cpu, (prev, Some(next)), sink);
@@ -263,7 +277,10 @@ impl Kernel {
                     true => Holder::Unknown,
                     false => holder,
                 });
-                self.cpus[cpu as usize].first_run = Some((run, part));
+                if let Some(part) = self.claim(cpu, part) {
+                    let part = self.tell_unknown(cpu, &run, part, sink);
+                    self.cpus[cpu as usize].first_run = Some((run, part));
+                }
                 return;
             }
             Belief::Lost => {
@@ -442,6 +459,49 @@ impl Kernel {
 
     /// Tells a part of a run.
     pub(super) fn tell<S: Sink>(&mut self, cpu: u32, run: &Run, part: Part, sink: &mut S) {
+        if let Some(part) = self.claim(cpu, part) {
+            let part = self.tell_unknown(cpu, run, part, sink);
+            self.tell_claimed(cpu, run, part, sink);
+        }
+    }
+
+    /// What of a part was not told before: where a clock went back, some of it may have been.
+    #[inline]
+    fn claim(&mut self, cpu: u32, part: Part) -> Option<Part> {
+        let state = &mut self.cpus[cpu as usize];
+        let begin_ns = part.begin_ns.max(state.told_ns);
+        if part.end_ns <= begin_ns {
+            return None;
+        }
+        state.told_ns = part.end_ns;
+        Some(Part { begin_ns, ..part })
+    }
+
+    /// Tells of a part what lies up to the end of a time of which nobody knows anything, as a clock
+    /// went back over it; returns the rest.
+    #[inline]
+    fn tell_unknown<S: Sink>(&mut self, cpu: u32, run: &Run, part: Part, sink: &mut S) -> Part {
+        let (from_ns, until_ns) = self.cpus[cpu as usize].gone_back_ns;
+        if part.begin_ns >= until_ns || part.end_ns <= from_ns {
+            return part;
+        }
+        let from_ns = from_ns.clamp(part.begin_ns, part.end_ns);
+        let until_ns = until_ns.clamp(from_ns, part.end_ns);
+        let before = Part {
+            end_ns: from_ns,
+            ..part
+        };
+        self.tell_claimed(cpu, run, before, sink);
+        let unknown = Part::known(Holder::Unknown, from_ns, until_ns);
+        self.tell_claimed(cpu, &Run::default(), unknown, sink);
+        Part {
+            begin_ns: until_ns,
+            ..part
+        }
+    }
+
+    /// Tells a part that is told for the first time.
+    pub(super) fn tell_claimed<S: Sink>(&mut self, cpu: u32, run: &Run, part: Part, sink: &mut S) {
         if part.end_ns <= part.begin_ns {
             return;
         }

@@ -8,6 +8,7 @@ mod agree;
 mod answers;
 mod calls;
 mod cases;
+mod clocks;
 mod corpus;
 mod damage;
 mod fault;
