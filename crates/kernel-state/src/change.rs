@@ -158,18 +158,7 @@ pub enum Change<'a> {
         until_ns: i64,
     },
     /// What [`Change::Stayed`] said of a task was a softirq in it, in which it was preempted then.
-    WasSoftirq {
-        /// The CPU.
-        cpu: u32,
-        /// The task.
-        process: ProcId,
-        /// As what it was told.
-        what: CpuWhat,
-        /// From when.
-        from_ns: i64,
-        /// Until when.
-        until_ns: i64,
-    },
+    WasSoftirq(WasSoftirq),
     /// What a task does is not known from then on, until another event says it: it had a CPU, and
     /// the switch away from it was not recorded.
     Unknown {
@@ -364,6 +353,21 @@ pub enum Change<'a> {
     },
 }
 
+/// What a CPU did in a stretch was a softirq.
+#[derive(Clone, Copy, Debug)]
+pub struct WasSoftirq {
+    /// The CPU.
+    pub cpu: u32,
+    /// The task.
+    pub process: ProcId,
+    /// As what it was told.
+    pub what: CpuWhat,
+    /// From when.
+    pub from_ns: i64,
+    /// Until when.
+    pub until_ns: i64,
+}
+
 /// What changes are about: who wants to be told of some alone names their topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -440,7 +444,7 @@ impl Change<'_> {
             | Change::Settled { .. }
             | Change::Waited { .. } => Topic::Waits,
             Change::Prio { .. } | Change::Migrate { .. } => Topic::Tasks,
-            Change::Stayed { .. } | Change::WasSoftirq { .. } => Topic::Stretches,
+            Change::Stayed { .. } | Change::WasSoftirq(_) => Topic::Stretches,
             Change::IrqEntry { .. } | Change::IrqExit { .. } | Change::SoftirqExit { .. } => {
                 Topic::Handlers
             }

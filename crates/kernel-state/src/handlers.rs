@@ -22,6 +22,8 @@ pub(super) enum Hard {
 /// A softirq's handler that runs, or goes on when its thread has a CPU again.
 #[derive(Debug)]
 pub(super) struct Softirq {
+    /// Its CPU.
+    pub cpu: u32,
     /// Its vector.
     pub vec: i64,
     /// When it was raised, if that was seen.
@@ -36,8 +38,9 @@ pub(super) struct Softirq {
 
 impl Softirq {
     /// It begins.
-    pub fn new(vec: i64, raised_ns: Option<i64>, begin_ns: i64) -> Softirq {
+    pub fn new(cpu: u32, vec: i64, raised_ns: Option<i64>, begin_ns: i64) -> Softirq {
         Softirq {
+            cpu,
             vec,
             raised_ns,
             begin_ns,

@@ -6,7 +6,7 @@ use super::handlers::{Hard, Softirq};
 use super::process::ProcId;
 use super::run::{Belief, Holder};
 use super::waker::CpuWhat;
-use super::{Change, Kernel, Sink};
+use super::{Change, Kernel, Sink, WasSoftirq};
 use crate::bind::Handler;
 
 /// Vectors above are no softirqs: the kernel has ten.
@@ -77,7 +77,7 @@ impl Kernel {
             Handler::SoftirqEntry { vec } => {
                 let vec = event.i64(vec);
                 if let Some(raised_ns) = state.raised.vector(vec) {
-                    let softirq = Softirq::new(vec, raised_ns.take(), now_ns);
+                    let softirq = Softirq::new(cpu, vec, raised_ns.take(), now_ns);
                     match one_by_one {
                         true => state.handlers.enters_softirq_alone(softirq),
                         false => state.handlers.enters_softirq(softirq),
@@ -143,14 +143,14 @@ impl Kernel {
         let work = softirq.earlier.iter();
         let work = work.filter(|(.., what)| matches!(what, CpuWhat::Task | CpuWhat::Call));
         for &(from_ns, until_ns, what) in work {
-            let change = Change::WasSoftirq {
+            let was = WasSoftirq {
                 cpu,
                 process,
                 what,
                 from_ns,
                 until_ns,
             };
-            sink.change(self, &change);
+            sink.change(self, &Change::WasSoftirq(was));
         }
     }
 
@@ -189,10 +189,12 @@ impl Kernel {
         self.processes.get_mut(prev).softirq = Some(softirq);
     }
 
-    /// `next` has a CPU now: the softirq goes on in which it was preempted.
+    /// `next` has a CPU now: the softirq goes on in which it was preempted. A thread is not moved
+    /// in one: the end of that was not recorded.
     #[inline]
     pub(super) fn go_on(&mut self, cpu: u32, next: ProcId) {
         if let Some(mut softirq) = self.processes.get_mut(next).softirq.take()
+            && softirq.cpu == cpu
             && self.is_known_since(softirq.begin_ns)
         {
             softirq.since_ns = self.now_ns;

@@ -45,7 +45,7 @@ use devices::Disks;
 use process::Processes;
 
 pub use bind::Pause;
-pub use change::{Block, Change, Sink, Topic, Topics};
+pub use change::{Block, Change, Sink, Topic, Topics, WasSoftirq};
 pub use clocks::{ClockReading, OtherClocks};
 pub use cycles::{Cycles, Inside};
 pub use event::kernel_threads::passes_work_on;

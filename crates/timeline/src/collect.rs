@@ -1,6 +1,6 @@
 //! What a walk learns as it goes: it tells the tracks, and keeps the rest.
 
-use kernel_state::{Change, Kernel, ProcId, Sink, Topic, Topics, Waker};
+use kernel_state::{Change, Kernel, ProcId, Sink, Topic, Topics, Waker, WasSoftirq};
 use trace::{EventView, LossCause, Lost, Trace};
 
 use crate::gather::{Teller, Told};
@@ -134,6 +134,13 @@ impl Collect {
     fn thread(&mut self, task: ProcId, state: State, segment: Segment) {
         let segment = Segment { state, ..segment };
         self.teller.tell(Told::Thread(task, segment));
+    }
+
+    #[cold]
+    fn was_softirq(&mut self, was: &WasSoftirq) {
+        let segment = unknown(was.from_ns, was.until_ns);
+        let told = Told::WasSoftirq(was.cpu, was.process, segment);
+        self.teller.tell(told);
     }
 
     /// A handler or a system call ended that began at `begin_ns`.
@@ -326,6 +333,7 @@ impl Sink for Collect {
                 segment.state = segment.state.inferred_if(inferred);
                 self.teller.tell(Told::Stayed(cpu, what, holder, segment));
             }
+            Change::WasSoftirq(ref was) => self.was_softirq(was),
             Change::Woken {
                 process,
                 by,
@@ -350,10 +358,9 @@ impl Sink for Collect {
                 at_ns,
                 waited_since_ns,
                 lossy: true,
-            } => {
-                let told = Told::RanBefore(process, waited_since_ns, at_ns);
-                self.teller.tell(told);
-            }
+            } => self
+                .teller
+                .tell(Told::RanBefore(process, waited_since_ns, at_ns)),
             Change::Waited {
                 process,
                 since_ns,

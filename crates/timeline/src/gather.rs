@@ -20,6 +20,8 @@ const BATCHES: usize = 16;
 pub(crate) enum Told {
     /// What a CPU did in a stretch, and for whom; its state says whether that was inferred.
     Stayed(u32, CpuWhat, Holder, Segment),
+    /// What it did for a thread was a softirq, in which that was preempted then.
+    WasSoftirq(u32, ProcId, Segment),
     /// A stretch of a thread.
     Thread(ProcId, Segment),
     /// Who had the CPU for which a thread waited from then on.
@@ -108,6 +110,7 @@ impl Gathered {
         let index = &mut self.index;
         match told {
             Told::Stayed(cpu, what, holder, segment) => stayed(index, cpu, (what, holder), segment),
+            Told::WasSoftirq(cpu, task, segment) => was_softirq(index, cpu, task.0, segment),
             Told::Thread(task, segment) => track(&mut index.threads, task.0).push(segment),
             Told::Waited(task, since_ns, behind) => {
                 let waits = track(&mut index.threads, task.0).from(since_ns);
@@ -163,6 +166,15 @@ fn stayed(index: &mut Index, cpu: u32, (what, holder): (CpuWhat, Holder), segmen
     if let Some(task) = task {
         track(&mut index.threads, task.0).push(of(Some(cpu)));
     }
+}
+
+fn was_softirq(index: &mut Index, cpu: u32, task: u32, segment: Segment) {
+    let of = |detail: u32| Segment {
+        state: State::new(Kind::Softirq, Some(detail)),
+        ..segment
+    };
+    track(&mut index.cpus, cpu).turns_out(of(task));
+    track(&mut index.threads, task).turns_out(of(cpu));
 }
 
 /// The wait of a task that ended at `at_ns` is none that is known.

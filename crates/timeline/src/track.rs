@@ -53,6 +53,8 @@ pub struct Track {
     end_ns: i64,
     /// What was told later than something behind it.
     late: Vec<Segment>,
+    /// What work turned out to have been since it was told.
+    turned_out: Vec<Segment>,
     /// The time before each block by kind.
     before: Vec<Sums>,
     /// When each block begins: what is looked for is found there first, near each other.
@@ -96,6 +98,11 @@ impl Track {
         self.append(segment);
     }
 
+    /// Work that was told was something else in this stretch.
+    pub fn turns_out(&mut self, segment: Segment) {
+        self.turned_out.push(segment);
+    }
+
     fn append(&mut self, segment: Segment) {
         if !self.begins_ns.is_empty() && segment.begin_ns > self.end_ns {
             self.begin(self.end_ns, State::UNKNOWN);
@@ -131,7 +138,10 @@ impl Track {
             all.retain(|segment| segment.state != State::UNKNOWN);
             all.append(&mut self.late);
             all.sort_by_key(|segment| (segment.begin_ns, segment.end_ns));
-            *self = Track::default();
+            *self = Track {
+                turned_out: std::mem::take(&mut self.turned_out),
+                ..Track::default()
+            };
             for mut segment in all {
                 if !self.begins_ns.is_empty() {
                     segment.begin_ns = segment.begin_ns.max(self.end_ns);
@@ -141,7 +151,51 @@ impl Track {
                 }
             }
         }
+        if !self.turned_out.is_empty() {
+            self.put_right();
+        }
         self.sum_up();
+    }
+
+    /// Puts what work turned out to have been in its place.
+    fn put_right(&mut self) {
+        let mut turned_out = std::mem::take(&mut self.turned_out);
+        turned_out.sort_by_key(|segment| segment.begin_ns);
+        let told: Vec<Segment> = self.segments(i64::MIN, i64::MAX).collect();
+        *self = Track::default();
+        let mut first = 0;
+        for segment in told
+            .iter()
+            .filter(|segment| segment.state != State::UNKNOWN)
+        {
+            let is_before = |other: &Segment| other.end_ns <= segment.begin_ns;
+            first += turned_out[first..]
+                .iter()
+                .take_while(|other| is_before(other))
+                .count();
+            let is_work = matches!(segment.state.kind(), Kind::Run | Kind::Call);
+            let inside = turned_out[first..].iter().filter(|_| is_work);
+            let mut from_ns = segment.begin_ns;
+            for other in inside.take_while(|other| other.begin_ns < segment.end_ns) {
+                let begin_ns = other.begin_ns.max(from_ns);
+                let end_ns = other.end_ns.min(segment.end_ns);
+                self.push(Segment {
+                    begin_ns: from_ns,
+                    end_ns: begin_ns,
+                    ..*segment
+                });
+                self.push(Segment {
+                    begin_ns,
+                    end_ns,
+                    ..*other
+                });
+                from_ns = from_ns.max(end_ns);
+            }
+            self.push(Segment {
+                begin_ns: from_ns,
+                ..*segment
+            });
+        }
     }
 
     fn sum_up(&mut self) {

@@ -205,6 +205,27 @@ fn a_softirq_whose_thread_never_comes_back_to_it_is_none() {
 }
 
 #[test]
+fn a_softirq_whose_thread_goes_on_elsewhere_has_ended_unseen() {
+    let text = [
+        switch("100.000000", IDLE, "R", VIC),
+        softirq("100.000100", VIC, "entry", 3),
+        switch("100.000200", VIC, "R", IDLE),
+        switch("100.000250", IDLE, "R", VIC).replace("[000]", "[001]"),
+        softirq("100.000400", VIC, "exit", 3).replace("[000]", "[001]"),
+        switch("100.000500", VIC, "S", IDLE).replace("[000]", "[001]"),
+        switch("100.000600", IDLE, "R", A),
+    ];
+    let (_dir, trace, answers) = open(&text.concat());
+    assert_eq!(handled(&trace, "soft-stats"), Handled::new());
+    for states in answers.cpus.values() {
+        assert_eq!(states.softirq_ns, 0, "{states:?}");
+        let sum_ns = states.busy_ns() + states.idle_ns + states.unknown_ns;
+        assert_eq!(sum_ns, answers.window.ns(), "{states:?}");
+    }
+    assert!(answers.cpus[&0].run_ns >= 200 * US);
+}
+
+#[test]
 fn an_interrupt_of_a_cpu_of_which_nothing_is_known_does_not_go_on_to_the_end() {
     let entry = line(
         "100.024863",

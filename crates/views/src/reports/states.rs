@@ -10,7 +10,7 @@ use super::ordered::Ordered;
 use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId, Topic, Topics};
+use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId, Topic, Topics, WasSoftirq};
 
 const fn duration(key: &'static str, title: &'static str) -> Column {
     Column::new(key, title, Kind::Duration)
@@ -176,16 +176,10 @@ impl States {
     }
 
     /// What counts as something else was a softirq.
-    fn was_softirq(
-        &mut self,
-        kernel: &Kernel,
-        cpu: u32,
-        (process, counted): (ProcId, CpuWhat),
-        ns: i64,
-    ) {
-        let holder = (Holder::Task(process), false);
-        self.cpu_stayed(kernel, cpu, counted, holder, -ns);
-        self.cpu_stayed(kernel, cpu, CpuWhat::Softirq, holder, ns);
+    fn was_softirq(&mut self, kernel: &Kernel, was: &WasSoftirq, ns: i64) {
+        let holder = (Holder::Task(was.process), false);
+        self.cpu_stayed(kernel, was.cpu, was.what, holder, -ns);
+        self.cpu_stayed(kernel, was.cpu, CpuWhat::Softirq, holder, ns);
     }
 
     /// What is still open when the window ends.
@@ -248,15 +242,9 @@ impl Question for States {
                 let ns = self.inside_ns(from_ns, until_ns);
                 self.cpu_stayed(kernel, cpu, what, (holder, inferred), ns);
             }
-            Change::WasSoftirq {
-                cpu,
-                process,
-                what,
-                from_ns,
-                until_ns,
-            } => {
-                let ns = self.inside_ns(from_ns, until_ns);
-                self.was_softirq(kernel, cpu, (process, what), ns);
+            Change::WasSoftirq(ref was) => {
+                let ns = self.inside_ns(was.from_ns, was.until_ns);
+                self.was_softirq(kernel, was, ns);
             }
             Change::Woken {
                 process,
