@@ -88,6 +88,24 @@ pub(super) fn sentence(evaluation: &Value) -> Option<String> {
     ))
 }
 
+/// Whether the longest sample of a thread came while nothing was explained.
+pub(super) fn is_longest_plain(thread: &Value) -> bool {
+    thread["plain"]["max_ns"].as_i64() > thread["max_ns"].as_i64()
+}
+
+/// The figures of a thread's samples without explaining, which are in no table.
+pub(super) fn plain_sentence(thread: &Value) -> Option<String> {
+    let plain = thread["plain"].as_object()?;
+    let us = |key: &str| super::units::us(&plain[key]);
+    Some(format!(
+        "{} samples before anything was watched: median {} us, p99 {} us, the longest {} us",
+        plain["samples"],
+        us("median_ns"),
+        us("p99_ns"),
+        us("max_ns"),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -146,8 +146,13 @@ fn summary(evaluation: &Value) -> String {
     }
     text += "</table></div>\n<p class=\"soft\">Below a percentile: where it lies with 95 % \
              confidence, samples taken as independent. – is a percentile that fewer than ten \
-             samples lie above, or that lies beyond the histogram.</p>\n\
-             <h2>What this run can show of the tail</h2>\n<ul>\n";
+             samples lie above, or that lies beyond the histogram.</p>\n";
+    for thread in threads(evaluation) {
+        if let Some(sentence) = explaining::plain_sentence(thread) {
+            let _ = writeln!(text, "<p>{}: {sentence}</p>", cpu(thread));
+        }
+    }
+    text += "<h2>What this run can show of the tail</h2>\n<ul>\n";
     for thread in threads(evaluation) {
         let sentence = escaped(tail_sentence(thread));
         let _ = writeln!(text, "<li>{}: {sentence}</li>", cpu(thread));

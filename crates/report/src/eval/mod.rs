@@ -354,7 +354,11 @@ fn verdict_sentence(evaluation: &Value) -> String {
         .max_by_key(|thread| longest_ns(thread))
         .map(|thread| {
             let longest = us(&longest_ns(thread).into());
-            format!("the longest was {longest} us on {}", cpu(thread))
+            let when = match explaining::is_longest_plain(thread) {
+                true => ", before anything was watched",
+                false => "",
+            };
+            format!("the longest was {longest} us on {}{when}", cpu(thread))
         });
     let longest = longest.or_else(|| workload::sentence(evaluation));
     let longest = longest.unwrap_or_else(|| "there are no samples".into());

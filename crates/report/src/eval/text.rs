@@ -75,6 +75,9 @@ fn table(evaluation: &Value) -> String {
     text += "in us\n\n";
     for thread in threads(evaluation) {
         text += &format!("{}: {}\n", cpu(thread), tail_sentence(thread));
+        if let Some(sentence) = explaining::plain_sentence(thread) {
+            text += &format!("{}: {sentence}\n", cpu(thread));
+        }
     }
     text + "\n"
 }
@@ -97,6 +100,29 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
         assert!(!text.contains("taken from"), "{text}");
+    }
+
+    #[test]
+    fn a_longest_sample_that_is_in_no_table_is_said_to_be_of_the_time_before() {
+        let mut evaluation = super::super::tests::sample();
+        evaluation["threads"][0]["plain"] = serde_json::json!({
+            "samples": 40, "median_ns": 1_000, "p99_ns": null, "max_ns": 950_000,
+        });
+        let text = eval_text(&evaluation);
+        let before = "before anything was watched";
+        let verdict = format!("the longest was 950.0 us on CPU 0, {before}\n");
+        assert!(text.contains(&verdict), "{text}");
+        let figures =
+            format!("CPU 0: 40 samples {before}: median 1.0 us, p99 – us, the longest 950.0 us");
+        assert!(text.contains(&figures), "{text}");
+        assert!(super::super::eval_html(&evaluation).contains(&figures));
+        // A shorter one leaves the verdict with the table's.
+        evaluation["threads"][0]["plain"]["max_ns"] = 4_000.into();
+        let text = eval_text(&evaluation);
+        assert!(
+            text.contains("the longest was 900.0 us on CPU 1\n"),
+            "{text}"
+        );
     }
 
     #[test]
