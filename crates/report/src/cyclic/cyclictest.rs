@@ -97,9 +97,9 @@ pub fn cyclictest_histogram(readings: &[Reading], sums: bool, in_ns: bool) -> St
         let cycles: Vec<String> = one
             .overflow_samples
             .iter()
-            .map(|cycle| format!("{cycle:05}"))
+            .map(|cycle| format!(" {cycle:05}"))
             .collect();
-        text += &format!("# Thread {number}: {}", cycles.join(" "));
+        text += &format!("# Thread {number}:{}", cycles.concat());
         let unnamed = one.overflows - one.overflow_samples.len() as u64;
         if unnamed > 0 {
             text += &format!(" # {unnamed:05} others");
@@ -145,7 +145,7 @@ mod tests {
                 "# Histogram Overflows: 00001 00000 00001",
                 "# Histogram Overflow at cycle number:",
                 "# Thread 0: 00002",
-                "# Thread 1: ",
+                "# Thread 1:",
                 "",
             ]
         );
