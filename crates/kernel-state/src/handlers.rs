@@ -24,6 +24,8 @@ pub(super) enum Hard {
 pub(super) struct Softirq {
     /// Its CPU.
     pub cpu: u32,
+    /// So many losses that one had had when its thread left it.
+    pub losses: u64,
     /// Its vector.
     pub vec: i64,
     /// When it was raised, if that was seen.
@@ -41,6 +43,7 @@ impl Softirq {
     pub fn new(cpu: u32, vec: i64, raised_ns: Option<i64>, begin_ns: i64) -> Softirq {
         Softirq {
             cpu,
+            losses: 0,
             vec,
             raised_ns,
             begin_ns,

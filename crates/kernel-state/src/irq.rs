@@ -169,6 +169,7 @@ impl Kernel {
             return;
         };
         let belief = state.run.belief;
+        softirq.losses = state.losses;
         if self.processes.get(prev).tid == 0 {
             return;
         }
@@ -195,7 +196,7 @@ impl Kernel {
     pub(super) fn go_on(&mut self, cpu: u32, next: ProcId) {
         if let Some(mut softirq) = self.processes.get_mut(next).softirq.take()
             && softirq.cpu == cpu
-            && self.is_known_since(softirq.begin_ns)
+            && self.cpus[cpu as usize].losses == softirq.losses
         {
             softirq.since_ns = self.now_ns;
             self.cpus[cpu as usize].handlers.enters_softirq(softirq);

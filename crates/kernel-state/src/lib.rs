@@ -74,6 +74,8 @@ struct CpuState {
     begun_ns: Option<i64>,
     /// Its last event.
     last_ns: i64,
+    /// How often events of it were lost.
+    losses: u64,
     /// Up to here it is told who had it.
     told_ns: i64,
     /// Nobody knows who had it between these instants, as a clock went back from one to the other.

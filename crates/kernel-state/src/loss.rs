@@ -52,6 +52,7 @@ impl Kernel {
             let Some(state) = self.cpus.get_mut(cpu as usize) else {
                 continue;
             };
+            state.losses += 1;
             state.note_open_handlers();
             state.handlers.clear();
             state.raised = Default::default();
