@@ -24,18 +24,23 @@ static __always_inline void release_note(rts_u64 expiry_ns)
 }
 
 // The timer that a task sleeps with lies on that task's stack: until when it sleeps at most.
+// Another one that woke it, and that it arms itself, wakes it again.
 static __always_inline void sleep_note(void *ctx, struct hrtimer *timer, rts_u64 expiry_ns)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	rts_u32 stack = (rts_u32)(rts_u64)current->stack;
 	struct task_state *state;
 
-	if (hrtimer_address(timer) - stack >= KERNEL_STACK_BYTES || !current->pid ||
-	    !filter_may_have_chain(current))
+	if (!current->pid || !filter_may_have_chain(current))
 		return;
 	state = task_state(current);
 	if (!state)
 		return;
+	if (hrtimer_address(timer) - stack >= KERNEL_STACK_BYTES) {
+		if (hrtimer_address(timer) == state->timer)
+			state->timer_due_ns = expiry_ns;
+		return;
+	}
 	// To the switch-in it is only counted: a hit from here is more than the verifiers of older
 	// kernels follow.
 	if (state->left)

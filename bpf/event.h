@@ -352,6 +352,7 @@ struct rts_counters {
 	rts_u64 storage_failures; // tasks that the kernel had no storage for when asked
 	rts_u64 dropped; // targets' activations over the threshold of which the end was not seen
 	rts_u64 unseen;  // activations of targets whose wake-up was not seen
+	rts_u64 undated; // those of them that no timer of the task's dates
 	rts_u64 unplaced; // those of which nothing says when they began
 	rts_u64 unmeant; // those of tasks that were targets no more at their end
 	rts_u64 renamed; // targets that are called otherwise now, and are none any more

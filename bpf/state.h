@@ -127,7 +127,9 @@ struct task_state {
 	rts_u64 asleep_until_ns; // it was stopped in a sleep that was to last until then; 0: not known
 	rts_u64 slept_ns; // since when it sleeps, or slept last
 	rts_u64 armed_ns; // until when it sleeps at most, or slept last; 0: no such time
-	rts_u8 arms;    // that timer was armed after its last sleep
+	rts_u64 timer_due_ns; // when the timer below is due, as it armed that last
+	rts_u32 timer;  // one that woke it, and that is not its sleep's; 0: none
+	rts_u8 arms;    // its sleep's timer was armed after its last sleep
 	rts_u8 resumed; // its activation goes on behind a sleep
 	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
 	rts_u8 busy;    // it was at its last work for most of the time from its origin to its switch-in

@@ -3,18 +3,28 @@
 // A target runs, or is scheduled in, though it sleeps as far as anybody saw: the kernel calls no
 // program that would interrupt itself, some kernels call none while certain tasks of theirs have
 // the CPU, and two CPUs may differ about a sleep. Its activation is judged all the same.
-// The timer that it slept with says since when it was due; else it counts from here.
+// The timer that it slept with says since when it was due, or one that it armed (a timerfd's, say)
+// and that woke it the last time; else it counts from here.
 
 #ifndef RTSCOPE_UNSEEN_H
 #define RTSCOPE_UNSEEN_H
 
 #include "cycle.h"
 
-// When the timer of its last sleep was due; 0: it had none, or has not expired. One that had
-// expired before the sleep is not the one of this sleep.
+// Whether a timer is the one of the last sleep: it expired in it.
+static __always_inline bool expired_asleep(const struct task_state *state, rts_u64 due_ns,
+		rts_u64 now_ns)
+{
+	return state->slept_ns < due_ns && due_ns <= now_ns;
+}
+
+// When the timer of its last sleep was due, or the one that it armed and that woke it before; 0:
+// it had none, or that has not expired.
 static __always_inline rts_u64 unseen_due_ns(const struct task_state *state, rts_u64 now_ns)
 {
-	return state->slept_ns < state->armed_ns && state->armed_ns <= now_ns ? state->armed_ns : 0;
+	if (expired_asleep(state, state->armed_ns, now_ns))
+		return state->armed_ns;
+	return expired_asleep(state, state->timer_due_ns, now_ns) ? state->timer_due_ns : 0;
 }
 
 // The activation of a target that sleeps as far as anybody saw begins: in `phase`, as of now. What
@@ -34,6 +44,7 @@ static __always_inline bool unseen_begins(struct task_state *state, rts_u8 phase
 		chain_append(&state->chain, RTS_STEP_TIMER_EXPIRY, due_ns, 0);
 		state->released_ns = due_ns;
 	} else {
+		COUNT(undated);
 		chain_begin(&state->chain, now_ns, RTS_CHAIN_UNSEEN | RTS_CHAIN_STALE);
 	}
 	state->cycle_ns = due_ns;

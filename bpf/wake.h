@@ -63,6 +63,7 @@ static __always_inline bool chain_for(struct task_state *state, struct cpu_state
 	bool began;
 
 	if (timer) {
+		state->timer = (rts_u32)timer->id;
 		expiry_ns = timer->expiry_ns;
 		release_of(&release, timer, state);
 		if (release.release_ns)

@@ -123,6 +123,7 @@ pub struct Counters {
     pub storage_failures: u64,
     pub dropped: u64,
     pub unseen: u64,
+    pub undated: u64,
     pub unplaced: u64,
     pub unmeant: u64,
     pub renamed: u64,

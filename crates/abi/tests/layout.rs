@@ -122,6 +122,7 @@ fn counters(claims: &mut Claims) {
             storage_failures,
             dropped,
             unseen,
+            undated,
             unplaced,
             unmeant,
             renamed,

@@ -35,6 +35,8 @@ pub struct Statistics {
     /// Activations of targets whose wake-up was not seen: they count from their own timer's expiry,
     /// or from when they were seen to run.
     pub unseen: u64,
+    /// The latter: how long they had waited before nobody knows.
+    pub undated: u64,
     /// Those of which nothing says when they began.
     pub unplaced: u64,
     /// Those, over the threshold, of tasks that were no targets any more at their end.
@@ -71,6 +73,7 @@ impl Statistics {
             sum.storage_failures += counters.storage_failures;
             sum.dropped += counters.dropped;
             sum.unseen += counters.unseen;
+            sum.undated += counters.undated;
             sum.unplaced += counters.unplaced;
             sum.unmeant += counters.unmeant;
             sum.renamed += counters.renamed;

@@ -231,7 +231,7 @@ pub struct WaitedMutex {
 impl Basis {
     /// Activations that may have been late, and of which nobody knows whether they were.
     pub fn may_be_late(&self) -> u64 {
-        self.doubted + self.unknown_wakers + self.stopped_asleep
+        self.doubted + self.unwoken + self.unknown_wakers + self.stopped_asleep
     }
 
     /// The same, with cycles of a timer that are over the threshold if a sleep in them was inside
@@ -334,9 +334,11 @@ pub struct Basis {
     pub threshold: Option<Duration>,
     /// Where those that were found in the events end; hits end where their watch ended them.
     pub until: Until,
-    /// Activations of the tasks asked for whose begin was not seen; where they are judged to the
-    /// end of the work.
+    /// Activations of the tasks asked for that had begun before the trace; where they are judged to
+    /// the end of the work.
     pub unjudged: u64,
+    /// The same of those whose wake-up in the trace was not recorded: they may have been late.
+    pub unwoken: u64,
     /// Activations of the tasks asked for that are late only if the task on the CPU of their
     /// wake-up made it; the trace does not show what interrupted that task.
     pub unknown_wakers: u64,

@@ -31,6 +31,22 @@ pub(crate) fn instead_of_section(model: &Model, place: usize) -> Option<Reason> 
     contended.then_some(Reason::LockOwnerUnknown)
 }
 
+/// When in a span the host did not let a CPU run, and how that shows: a timer of it was late while
+/// another CPU's says so.
+pub(crate) fn took(model: &Model, cpu: Option<Cpu>, span: Span) -> Vec<(Span, Reason)> {
+    let timers = model.evidence.late_timers.iter().enumerate();
+    let here = timers.filter(|(_, late)| {
+        let (expiry_ns, time_ns) = (late.expiry.as_ns(), late.time.as_ns());
+        Some(late.cpu) == cpu && expiry_ns < span.1 && span.0 < time_ns
+    });
+    let taken = here.filter_map(|(place, late)| {
+        let reason = instead_of_section(model, place)?;
+        let is_host = matches!(reason, Reason::MachineStoodStill | Reason::MaybeStolen);
+        is_host.then_some(((late.expiry.as_ns(), late.time.as_ns()), reason))
+    });
+    taken.collect()
+}
+
 /// For how long, in one piece, nothing happened on a CPU in a span while another one's late timer
 /// says that the host did not let it run.
 pub(crate) fn stood_still(model: &Model, cpu: Cpu, span: Span) -> Duration {

@@ -102,6 +102,11 @@ pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     for still in model.perhaps_still(phase.cpu, span) {
         stand_still(pieces, first, still, Reason::PerhapsStoodStill);
     }
+    if let Doing::Running { .. } = phase.doing {
+        for (still, reason) in host::took(model, phase.cpu, span) {
+            stand_still(pieces, first, still, reason);
+        }
+    }
 }
 
 /// While every CPU stood still nobody had one: what seems to have lasted then did not.
@@ -116,6 +121,7 @@ fn stand_still(pieces: &mut Vec<Piece>, first: usize, (begin_ns, end_ns): Span, 
                         | Reason::LostEvents
                         | Reason::SwitchNotRecorded
                         | Reason::MachineStoodStill
+                        | Reason::MaybeStolen
                 )
         );
         let (from_ns, until_ns) = (piece.begin_ns.max(begin_ns), piece.end_ns.min(end_ns));

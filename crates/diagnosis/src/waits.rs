@@ -33,15 +33,20 @@ pub(crate) fn waited_since(model: &Model, steps: &[Step], times_ns: &[i64]) -> O
 }
 
 /// The block that the wake-up at `waking_ns` ended: it may be a little younger than the decision to
-/// wake.
+/// wake. A task that slept already has been on a CPU before its next block, recorded or not.
 fn block_before(log: &[Moment], waking_ns: i64) -> Option<i64> {
-    let woken = log.partition_point(|moment| moment.time_ns <= waking_ns);
-    let came = log[woken..]
-        .iter()
-        .position(|moment| moment.kind == MomentKind::In);
-    let before = &log[..came.map_or(log.len(), |came| woken + came)];
-    let slept = before
-        .iter()
-        .rfind(|moment| moment.kind == MomentKind::OutBlocked);
-    slept.map(|moment| moment.time_ns)
+    let blocked = |moment: &&Moment| moment.kind == MomentKind::OutBlocked;
+    let switched = |moment: &&Moment| {
+        let switches = [
+            MomentKind::In,
+            MomentKind::OutRunnable,
+            MomentKind::OutBlocked,
+        ];
+        switches.contains(&moment.kind)
+    };
+    let (before, after) = log.split_at(log.partition_point(|moment| moment.time_ns <= waking_ns));
+    let slept = before.iter().rfind(switched).filter(blocked);
+    let younger = after.iter().find(switched).filter(blocked);
+    let block = slept.or(younger).or_else(|| before.iter().rfind(blocked));
+    block.map(|moment| moment.time_ns)
 }

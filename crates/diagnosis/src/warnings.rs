@@ -135,6 +135,13 @@ fn of_others(basis: &Basis, info: &TraceInfo) -> Vec<Warning> {
             "rtscope watch sees each",
         ));
     }
+    if basis.unwoken > 0 && basis.hits == 0 {
+        let more = counted(basis.unwoken, "more activation", "more activations");
+        warnings.push(warning(
+            format!("{more} may be late: their wake-up was not recorded"),
+            "rtscope watch sees each",
+        ));
+    }
     if basis.unknown_wakers > 0 {
         let more = counted(basis.unknown_wakers, "more activation", "more activations");
         warnings.push(warning(

@@ -217,8 +217,16 @@ fn a_begin_that_was_not_seen_is_counted_and_not_judged() {
         .run(LOOP)
         .at(500)
         .block(LOOP, Task::IDLE);
-    let found = asked(trace, TaskFilter::from(Tid(LOOP.tid)), Until::Block);
+    let asked = |trace: SyntheticTrace| asked(trace, TaskFilter::from(Tid(LOOP.tid)), Until::Block);
+    let found = asked(trace.clone());
     assert_eq!((found.basis.activations, found.basis.unjudged), (0, 1));
+    assert_eq!(found.basis.may_be_late(), 0);
+    // The next one begins in the trace: its wake-up is missing, also where it is not seen to come.
+    let came = trace.clone().at(1_000).run(LOOP);
+    for trace in [came, trace] {
+        let found = asked(trace.at(1_500).block(LOOP, Task::IDLE));
+        assert_eq!((found.basis.unjudged, found.basis.may_be_late()), (1, 1));
+    }
 }
 
 #[test]

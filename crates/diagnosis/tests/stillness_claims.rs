@@ -1,7 +1,7 @@
 //! What other CPUs' beats say of a CPU that seems to have had interrupts off: nobody is accused of
 //! what a host that stood still took, and a real section keeps its name.
 
-use diagnosis::{Query, TaskFilter, Verdict, diagnose};
+use diagnosis::{Query, TaskFilter, Until, Verdict, diagnose};
 use event::{Tid, Value};
 use testkit::{SyntheticTrace, Task};
 
@@ -361,4 +361,41 @@ fn a_device_is_not_blamed_where_only_lost_events_would_show_that_the_machine_sto
     // It had no event at all.
     let unseen = waits_for_device(30_000, 0).lost_on(Some(1), 6_000, 90_000_000);
     check(unseen, [8_903, 0, 30_997]);
+}
+
+/// The victim works from 20 ms until 81 ms; its own timer is late by 60 ms, and CPU 1's by
+/// `late_us`, in user code.
+fn works(late_us: i64) -> Verdict {
+    let other = Task::fair(400, "other");
+    let trace = begun().cpu(1).at(500).run(other);
+    let trace = trace.cpu(0).at(20_000).irq(9, "eth0").after(3).wake(VICTIM);
+    let trace = trace.after(2).irq_end(9).after(2).preempt(FAIR, VICTIM);
+    let trace = trace.cpu(1).at(SERVED_US - 200);
+    let trace = trace.late_timer(SERVED_US - 200 - late_us, other, 1, 0, &[]);
+    let trace = trace.timer_irq().after(3).timer_irq_end().cpu(0);
+    let trace = trace
+        .at(SERVED_US)
+        .late_timer(EXPIRY_US, VICTIM, 0, 0, &SECTION);
+    let trace = trace.timer_irq().after(3).timer_irq_end();
+    let trace = trace.after(200).block(VICTIM, FAIR);
+    let query = Query {
+        tasks: TaskFilter::from(Tid(VICTIM.tid)),
+        until: Until::Block,
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace.build(), &query).expect("the trace can be diagnosed");
+    diagnosis.verdict().expect("the victim was late").clone()
+}
+
+#[test]
+fn what_the_host_took_from_a_task_at_work_is_not_its_own_work() {
+    let stood_still = works(50_000);
+    assert!(!stood_still.conclusive, "{}", stood_still.sentence);
+    assert!(
+        stood_still.sentence.contains(STILL),
+        "{}",
+        stood_still.sentence
+    );
+    let worked = works(5_000);
+    assert!(!worked.sentence.contains(STILL), "{}", worked.sentence);
 }

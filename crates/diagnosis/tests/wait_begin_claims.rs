@@ -237,3 +237,26 @@ fn a_hit_below_the_threshold_that_is_asked_for_is_none() {
     };
     assert_eq!((found(34_970), found(5_000)), (0, 1));
 }
+
+#[test]
+fn a_task_that_came_on_its_cpu_unseen_is_late_up_to_the_block_that_ends_its_work() {
+    // The worker wakes the victim at 2 ms; that it came on idle CPU 1 is not recorded, and it
+    // blocks 12 ms later, just before the hit says so.
+    let trace = worker_works().cpu(1).at(900).block(VICTIM, Task::IDLE);
+    let trace = trace.cpu(0).at(2_000).waking(VICTIM, 1).after(5);
+    let trace = trace.wakeup(VICTIM, 1).cpu(1);
+    let trace = trace.at(14_000).block(VICTIM, Task::IDLE).after(2);
+    let steps = [
+        (1_000_000, 3, 0, 9),
+        (1_002_000, 7, 0, WORKER.tid),
+        (1_006_000, 8, 0, WORKER.tid),
+        (2_000_000, 7, 0, VICTIM.tid),
+        (2_010_000, 8, 1, VICTIM.tid),
+        (14_002_000, 10, 1, VICTIM.tid),
+    ];
+    check(
+        trace.hit_blocked(1, VICTIM, Task::IDLE, &steps),
+        1_000,
+        13_002,
+    );
+}

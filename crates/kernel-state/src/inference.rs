@@ -39,13 +39,14 @@ impl Kernel {
         let gone_ns = run.gone_ns;
         let arrived_ns = holder
             .task()
+            .filter(|task| !self.may_have_been_on(*task))
             .filter(|_| first_ns.is_none() && believed == Holder::Idle)
             .and_then(|task| self.arrived_ns(cpu, task))
             // An idle CPU takes the first that comes.
             .filter(|at_ns| gone_ns.is_none_or(|gone_ns| *at_ns <= gone_ns));
         self.tell(cpu, run, part(believed, run.begin_ns, sure_ns, false), sink);
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
-            self.settle_behind(cpu, |kernel, id| kernel.preempts(id, task), sink);
+            self.settle_behind(cpu, sure_ns, |kernel, id| kernel.preempts(id, task), sink);
             let from_ns = arrived_ns.max(sure_ns);
             self.tell(cpu, run, part(believed, sure_ns, from_ns, false), sink);
             self.lose_sight(cpu, (believed, None), from_ns, sink);
@@ -64,7 +65,12 @@ impl Kernel {
         self.lose_sight(cpu, (believed, run.woken), sure_ns, sink);
         self.doubt_waiting(cpu, holder);
         // An idle CPU takes the first that comes: up to then it was what it seemed.
-        let itself_ns = holder.task().and_then(|task| self.arrived_ns(cpu, task));
+        let itself_ns = holder
+            .task()
+            .and_then(|task| match self.may_have_been_on(task) {
+                true => Some(sure_ns),
+                false => self.arrived_ns(cpu, task),
+            });
         let first_ns = first_ns.into_iter().chain(itself_ns).chain(gone_ns).min();
         let first_ns = first_ns.filter(|_| believed == Holder::Idle);
         let unknown_ns = first_ns.map_or(sure_ns, |first_ns| first_ns.max(sure_ns));

@@ -50,9 +50,7 @@ impl Kernel {
                     false => state.handlers.enters(Hard::Irq(irq), now_ns),
                 }
                 let name = name.map_or(&b""[..], |name| event.text(name));
-                self.irq_names
-                    .entry(irq)
-                    .or_insert_with(|| event::plain_text(name));
+                self.irq_actions.add(irq, name);
                 sink.change(self, &Change::IrqEntry { irq, name });
             }
             Handler::IrqExit { irq } => {

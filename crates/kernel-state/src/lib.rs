@@ -6,6 +6,7 @@
 //! - Fields are bound once; an event that no question needs costs a look into a table.
 //! - Every generation of LTTng's names is understood, see [`crate::bind`].
 
+mod actions;
 pub mod bind;
 mod change;
 mod clocks;
@@ -44,6 +45,7 @@ use crate::bind::{Binding, Bound, Families, Known};
 use devices::Disks;
 use process::Processes;
 
+pub use actions::Actions;
 pub use bind::Pause;
 pub use change::{Block, Change, Sink, Topic, Topics, WasSoftirq};
 pub use clocks::{ClockReading, OtherClocks};
@@ -130,7 +132,7 @@ pub struct Kernel {
     /// The owner of each table of files, by its address (LTTng 2.12 and later).
     tables: HashMap<u64, i32>,
     unknown: Arc<str>,
-    irq_names: HashMap<i64, String>,
+    irq_actions: Actions,
     symbols: Option<Symbols>,
     /// Which of them the trace has.
     families: Families,
@@ -170,7 +172,7 @@ impl Kernel {
             symbols: functions::symbols(trace, binding.has_functions()),
             families,
             tracks: trace.info().environment.contains_key(TRACKED_TASKS),
-            irq_names: HashMap::new(),
+            irq_actions: Actions::default(),
             follows,
             known_from_ns: i64::MIN,
             lost_from_ns: i64::MIN,
@@ -222,9 +224,9 @@ impl Kernel {
         self.locks.are_known()
     }
 
-    /// The name of an interrupt; empty when no event said it.
-    pub fn irq_name(&self, irq: i64) -> &str {
-        self.irq_names.get(&irq).map_or("", String::as_str)
+    /// What handles each interrupt, as far as events said it.
+    pub fn irq_actions(&self) -> &Actions {
+        &self.irq_actions
     }
 
     /// The name of a system call.

@@ -112,15 +112,20 @@ impl Kernel {
         self.settle(cpu, |_, moved| moved.may_have_run(unknown), sink);
     }
 
-    /// The same where it is known that `holder` had it, unless they go before that one.
+    /// The same where it is known who had it, unless they go before that one, and were there still
+    /// at `sure_ns`, up to which the CPU idled.
     #[cold]
     pub(super) fn settle_behind<S: Sink>(
         &mut self,
         cpu: u32,
+        sure_ns: i64,
         goes_first: impl Fn(&Kernel, ProcId) -> bool,
         sink: &mut S,
     ) {
-        self.settle(cpu, |kernel, moved| goes_first(kernel, moved.id), sink);
+        let may_have_run = |kernel: &Kernel, moved: &Moved| {
+            moved.left_ns > sure_ns && goes_first(kernel, moved.id)
+        };
+        self.settle(cpu, may_have_run, sink);
     }
 
     fn settle<S: Sink>(

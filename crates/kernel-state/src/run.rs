@@ -207,6 +207,16 @@ impl Kernel {
         self.tell_unseen(cpu, now_ns, sink);
     }
 
+    /// When the first event came; what was before nobody recorded.
+    pub fn first_ns(&self) -> i64 {
+        self.first_ns
+    }
+
+    /// When the first event of a CPU came.
+    pub fn begun_ns(&self, cpu: u32) -> Option<i64> {
+        self.cpus.get(cpu as usize)?.begun_ns
+    }
+
     /// Whether the events of a CPU have not begun, or began behind `since_ns`: what it did unseen
     /// may bear on what went on since.
     pub(super) fn has_begun_since(&self, since_ns: i64) -> bool {
@@ -273,10 +283,16 @@ impl Kernel {
         match run.belief {
             Belief::Unseen => {}
             Belief::UntilFirstSwitch => {
-                let part = whole(match self.is_untracked(prev) {
-                    true => Holder::Unknown,
-                    false => holder,
-                });
+                let seen_ns = self.seen_elsewhere_ns(prev).clamp(run.begin_ns, now_ns);
+                let before = Part::known(Holder::Unknown, run.begin_ns, seen_ns);
+                self.tell(cpu, &run, before, sink);
+                let part = Part {
+                    begin_ns: seen_ns,
+                    ..whole(match self.is_untracked(prev) {
+                        true => Holder::Unknown,
+                        false => holder,
+                    })
+                };
                 if let Some(part) = self.claim(cpu, part) {
                     let part = self.tell_unknown(cpu, &run, part, sink);
                     self.cpus[cpu as usize].first_run = Some((run, part));
@@ -303,6 +319,22 @@ impl Kernel {
             }
         }
         self.recycle(cpu, run);
+    }
+
+    /// Until when a task is told to sleep or to wait for a CPU: it had none up to then.
+    fn seen_elsewhere_ns(&self, id: ProcId) -> i64 {
+        let process = self.process(id);
+        match process.blocked_since_ns {
+            Some(_) => self.now_ns,
+            None => process.runnable_since_ns.unwrap_or(i64::MIN),
+        }
+    }
+
+    /// Since when a CPU has whom it seems to have, as a switch said.
+    #[inline]
+    pub(super) fn switched_in_ns(&self, cpu: u32) -> Option<i64> {
+        let run = &self.cpus.get(cpu as usize)?.run;
+        matches!(run.belief, Belief::Switched(_)).then_some(run.begin_ns)
     }
 
     /// Whether what a task does is not in the trace, which is of others alone.

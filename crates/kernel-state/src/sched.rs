@@ -50,6 +50,7 @@ impl Kernel {
                 }
                 // A task that has a CPU is not moved.
                 self.left_for(CPUS_MAX, process, sink);
+                self.is_runnable(process, sink);
                 if let Some(from) = fields.left_cpu(event).filter(|_| self.follows.queues) {
                     self.requeue(process, from);
                 }
@@ -100,6 +101,7 @@ impl Kernel {
         self.left_for(cpu, prev, sink);
         self.left_for(cpu, next, sink);
         self.hand_over(cpu, prev);
+        let other_ns = self.switched_in_ns(cpu);
         self.end_run(cpu, (prev, next), sink);
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.
@@ -107,7 +109,7 @@ impl Kernel {
         if !is_seen_there && self.was_woken(prev) {
             self.scheduled_in_by(cpu, prev, sink);
         } else if self.waits(prev) {
-            let pending = self.woken_on_cpu(prev);
+            let pending = self.woken_on_cpu(prev, other_ns);
             self.scheduled_in_by(cpu, prev, sink);
             self.processes.get_mut(prev).pending = pending;
         }
@@ -280,6 +282,8 @@ impl Kernel {
         }
         process.left_cpu = cpu;
         let pending = process.pending.take().filter(|_| !runnable);
+        let is_known = pending.is_none_or(|pending| self.is_known_since(pending.at_ns));
+        let process = self.processes.get_mut(id);
         process.blocked_since_ns = (!runnable).then_some(now_ns);
         process.runnable_since_ns = runnable.then_some(now_ns);
         process.arrived = runnable.then_some(Arrival {
@@ -289,6 +293,7 @@ impl Kernel {
         });
         match pending {
             // Woken between its decision to block and this switch.
+            Some(_) if !is_known && !stale => process.blocked_since_ns = None,
             Some(pending) if has_wakeup => {
                 if !stale {
                     process.woken_ns = Some(pending.at_ns);

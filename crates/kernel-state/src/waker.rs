@@ -96,8 +96,8 @@ impl Kernel {
                 format!("while {} ({}) ran", process.comm.text(), process.tid)
             }
             Waker::Timer => "a timer".to_owned(),
-            Waker::Irq(irq) => match self.irq_name(irq) {
-                "" => format!("interrupt {irq}"),
+            Waker::Irq(irq) => match self.irq_actions().name(irq) {
+                name if name.is_empty() => format!("interrupt {irq}"),
                 name => format!("interrupt {irq} {name}"),
             },
             Waker::Vector(vector) => match self.binding.unlisted.name(vector) {

@@ -220,6 +220,15 @@ impl Kernel {
         true
     }
 
+    /// A task that has no CPU is moved: it waits for one, so that its last wake-up led here.
+    pub(super) fn is_runnable<S: Sink>(&mut self, id: ProcId, sink: &mut S) {
+        if self.seems_on(id).is_none() && self.was_woken(id) {
+            self.woken(id, Waker::Unknown, sink);
+        }
+        let process = self.processes.get_mut(id);
+        process.is_delivered |= process.woken_ns.is_some();
+    }
+
     /// When a task was woken that left its CPU afterwards and was not seen since: it waits for one,
     /// or had gone on and sleeps now. Where second events of wake-ups are recorded, they tell.
     pub fn may_wait_since(&self, id: ProcId) -> Option<i64> {
@@ -227,20 +236,30 @@ impl Kernel {
         self.seems_on(id).is_none().then_some(pending.at_ns)
     }
 
+    /// Whether a task that was woken may have had a CPU then: only first events of wake-ups are
+    /// recorded, and nobody saw it sleep.
+    pub(super) fn may_have_been_on(&self, id: ProcId) -> bool {
+        let process = self.processes.get(id);
+        let is_unsure = process.woken_ns.is_some() && !process.is_delivered;
+        is_unsure && !self.families.wakeup && !process.slept
+    }
+
     /// A task that seemed to sleep when it was woken leaves a CPU. It comes on none before the
     /// second event of its wake-up: where that was not seen yet, it had the CPU all the time.
-    pub(super) fn woken_on_cpu(&mut self, id: ProcId) -> Option<Pending> {
+    /// No more where another one had that CPU meanwhile, as it has since `other_ns`.
+    pub(super) fn woken_on_cpu(&mut self, id: ProcId, other_ns: Option<i64>) -> Option<Pending> {
         let has_wakeup = self.families.wakeup;
         let process = self.processes.get(id);
         let at_ns = process
             .woken_ns
             .filter(|at_ns| self.is_known_since(*at_ns))?;
-        if self.follows.stale_names || process.is_delivered {
+        let came_since = other_ns.is_some_and(|other_ns| other_ns > at_ns);
+        if self.follows.stale_names || came_since || process.is_delivered {
             return None;
         }
         // Without second events it may have gone on, or wait from now on: that wake-up is not over
         // yet, and is none before. Who slept for sure was scheduled in unseen instead.
-        if !has_wakeup && process.slept {
+        if !has_wakeup && !self.may_have_been_on(id) {
             return None;
         }
         let process = self.processes.get_mut(id);

@@ -375,6 +375,7 @@ fn a_task_that_events_show_had_the_cpu_up_to_the_last_of_them_and_unknown_is_the
         .block(B, Task::IDLE)
         .at(5)
         .waking(A, 0)
+        .wakeup(A, 0)
         .in_task(Some(A.tid))
         .at(10)
         .timer_irq()

@@ -594,3 +594,51 @@ fn waits_on_some_cpus_are_those_that_end_there_in_all_reports() {
     };
     assert_eq!((blocked(0), blocked(1)), (2, 0));
 }
+
+#[test]
+fn an_interrupt_that_two_devices_share_is_of_whom_its_event_names() {
+    let handler = |at: &str, what: &str| line(at, A, "d.h1.", what);
+    let text = [
+        switch("100.000000", IDLE, "R", A),
+        handler("100.001000", "irq_handler_entry: irq=36 name=a"),
+        handler("100.001002", "irq_handler_exit: irq=36 ret=handled"),
+        handler("100.001003", "irq_handler_entry: irq=36 name=b"),
+        handler("100.005400", "irq_handler_exit: irq=36 ret=handled"),
+        switch("100.005402", A, "S", IDLE),
+    ];
+    let (_dir, trace, _) = open(&text.concat());
+    assert_eq!(held(&trace, "irq a within 1ms", &[]), Some(true));
+    assert_eq!(held(&trace, "irq b within 1ms", &[]), Some(false));
+    assert_eq!(held(&trace, "irq 36 within 1ms", &[]), Some(false));
+}
+
+#[test]
+fn a_handler_that_had_begun_before_the_recording_was_as_long_as_it_is_seen() {
+    let text = |entry: bool, exit: &str| {
+        let softirq = |at: &str, what: &str| {
+            let what = format!("softirq_{what}: vec=3 [action=NET_RX]");
+            line(at, A, "..s1.", &what)
+        };
+        let first = match entry {
+            true => softirq("100.000000", "entry"),
+            false => line(
+                "100.000000",
+                A,
+                "..s1.",
+                "softirq_raise: vec=1 [action=TIMER]",
+            ),
+        };
+        let later = [
+            softirq("100.020000", "entry"),
+            softirq("100.020010", "exit"),
+        ];
+        first + &softirq(exit, "exit") + &later.concat()
+    };
+    let judged = |entry: bool, exit: &str| {
+        let (_dir, trace, _) = open(&text(entry, exit));
+        held(&trace, "softirq NET_RX within 1ms", &[])
+    };
+    assert_eq!(judged(true, "100.009000"), Some(false));
+    assert_eq!(judged(false, "100.009000"), Some(false));
+    assert_eq!(judged(false, "100.000900"), Some(true));
+}

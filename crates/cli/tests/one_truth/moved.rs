@@ -113,3 +113,62 @@ fn what_is_lost_behind_its_move_makes_no_wait_doubtful() {
     check(lost(15_000, 16_000), true);
     check(lost(8_000, 8_500), false);
 }
+
+#[test]
+fn who_was_moved_while_it_waited_was_not_on_its_way_to_sleep() {
+    // Only first events of wake-ups are recorded, and who comes on CPU 1 is hidden.
+    let woken = |moved: bool| {
+        let trace = SyntheticTrace::new().cpus(2).at(0).cpu(0).run(WAKER);
+        let trace = trace.cpu(1).timer_irq().timer_irq_end().cpu(0);
+        let trace = trace.at(5_000).waking(VIC, 1);
+        let trace = match moved {
+            true => trace.after(1).migrate_from(VIC, 0, 1),
+            false => trace,
+        };
+        let trace = trace.cpu(1).at(9_000).block(VIC, Task::IDLE).cpu(0);
+        let trace = trace.at(9_100).waking(VIC, 1).cpu(1);
+        trace.at(9_101).run(VIC).at(10_000).block(VIC, Task::IDLE)
+    };
+    for moved in [true, false] {
+        let finding = checked(&woken(moved).build(), "vic", "1ms").expect("a finding");
+        assert_eq!(finding.unsure, u64::from(moved), "{finding:?}");
+    }
+}
+
+#[test]
+fn who_left_an_idle_cpu_before_that_was_last_seen_to_idle_has_not_run_there() {
+    // CPU 0 idles still as its interrupt ends at 8 ms; who has it then is hidden.
+    let trace = |left_us: i64| {
+        let shown = |trace: SyntheticTrace, task: Task| trace.in_task(Some(task.tid));
+        let trace = shown(SyntheticTrace::new().cpus(2).at(0), Task::IDLE);
+        let trace = trace.cpu(1).run(WAKER).cpu(0).at(1_000).run(HOG);
+        let trace = shown(trace, HOG).at(2_000).block(HOG, Task::IDLE);
+        let trace = shown(trace, WAKER).cpu(1).at(5_000).wake_for(OTHER, 0);
+        let trace = trace.wake_for(VIC, 0).at(left_us);
+        let trace = trace.migrate_from(VIC, 0, 1);
+        let trace = shown(trace, Task::IDLE).cpu(0).at(8_000);
+        let trace = trace.irq(24, "sound").after(1).irq_end(24);
+        let trace = shown(trace, WAKER).cpu(1).at(12_000).block(WAKER, VIC);
+        let trace = shown(trace, VIC).at(13_000).block(VIC, Task::IDLE);
+        shown(trace, OTHER)
+            .cpu(0)
+            .at(20_000)
+            .block(OTHER, Task::IDLE)
+    };
+    check_moved(trace(6_000), true);
+    check_moved(trace(9_000), false);
+}
+
+/// `states` and `dependency` agree of the victim's wait, and know it, or do not.
+fn check_moved(trace: SyntheticTrace, is_known: bool) {
+    let answers = Answers::of(&trace.build()).expect("all reports answer");
+    let waiting_ns = answers.threads[&VIC.tid].waiting_ns;
+    assert_eq!(waiting_ns > 0, is_known, "{answers:?}");
+    let behind = answers.behind_ns.iter();
+    let behind = behind.filter(|((waiter, _), _)| *waiter == VIC.tid);
+    assert_eq!(
+        behind.map(|(_, ns)| ns).sum::<i64>(),
+        waiting_ns,
+        "{answers:?}"
+    );
+}

@@ -353,3 +353,88 @@ fn a_task_that_is_moved_again_and_again_waits_for_all_of_them() {
         "{known:?}"
     );
 }
+
+#[test]
+fn who_leaves_a_cpu_that_another_one_had_meanwhile_has_waited() {
+    // Only first events of wake-ups are recorded. The victim leaves CPU 0, which another one came
+    // on after that wake-up, or before.
+    let left = |hog_us: i64| {
+        let trace = SyntheticTrace::new().cpus(2).at(0).cpu(1).run(WAKER);
+        let waking = |trace: SyntheticTrace| trace.cpu(1).at(5_000).waking(VIC, 0).cpu(0);
+        let came = |trace: SyntheticTrace| trace.cpu(0).at(hog_us).run(HOG);
+        let trace = match hog_us < 5_000 {
+            true => waking(came(trace)),
+            false => came(waking(trace.cpu(0).timer_irq().timer_irq_end())),
+        };
+        let trace = trace.at(9_000).block(VIC, Task::IDLE);
+        let trace = trace.cpu(1).at(9_100).waking(VIC, 0);
+        let trace = trace.cpu(0).at(9_101).run(VIC).at(9_200);
+        let trace = trace.block(VIC, Task::IDLE);
+        checked(&trace.build(), "vic", "1ms").expect("a finding")
+    };
+    assert_eq!(left(6_000).unsure, 1);
+    assert_eq!(left(4_000).unsure, 0);
+}
+
+#[test]
+fn an_idle_cpu_may_have_had_a_task_before_a_wake_up_that_no_second_event_tells_of() {
+    // Who leaves CPU 0 at the end was never seen to sleep.
+    let trace = SyntheticTrace::new().cpus(2).at(0).cpu(0).timer_irq();
+    let trace = trace.after(1).timer_irq_end().cpu(1).run(WAKER);
+    let trace = trace.cpu(0).at(1_000).run(VIC);
+    let trace = trace.at(2_000).block(VIC, Task::IDLE);
+    let only_waking = |trace: SyntheticTrace| trace.cpu(1).at(9_000).waking(HOG, 0);
+    let trace = only_waking(trace).cpu(0).at(20_000).block(HOG, Task::IDLE);
+    let answers = Answers::of(&trace.build()).expect("all reports answer");
+    assert_eq!(answers.cpus[&0].idle_ns, 0, "{answers:?}");
+    assert_eq!(
+        answers.cpus[&0].unknown_ns,
+        18 * MS + 999_000,
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn a_wake_up_whose_second_event_may_be_lost_is_none_yet() {
+    // It had the CPU, and slept later; the loss may hold the event that it is on a run queue.
+    let trace = woken().lost_on(Some(1), 5_000_500, 6_000_000).cpu(0);
+    let trace = trace.at(7_000).block(VIC, Task::IDLE).at(20_000).run(HOG);
+    let answers = Answers::of(&trace.build()).expect("all reports answer");
+    let states = answers.threads[&VIC.tid];
+    assert_eq!((states.waiting_ns, states.blocked_ns), (101_000 - 1_000, 0));
+}
+
+#[test]
+fn who_leaves_a_cpu_first_was_not_there_while_it_slept() {
+    // Its sleep on CPU 1 is seen, and its wake-up; CPU 0 has no switch before.
+    let trace = SyntheticTrace::new().cpus(2).at(0).cpu(1).run(VIC);
+    let trace = trace.at(1_000).block(VIC, WAKER).cpu(0).at(5_000);
+    let trace = trace.timer_irq().at(9_000).timer_irq_end().cpu(1);
+    let trace = trace.waking(VIC, 0).cpu(0).at(9_100);
+    let trace = trace.block(VIC, Task::IDLE).cpu(1).at(9_200);
+    let answers = Answers::of(&trace.wakeup(VIC, 0).build()).expect("all reports answer");
+    let states = answers.threads[&VIC.tid];
+    let all_ns = states.on_cpu_ns() + states.waiting_ns + states.blocked_ns + states.unknown_ns;
+    assert_eq!(all_ns, 9_200 * 1_000, "{states:?}");
+}
+
+#[test]
+fn who_is_seen_first_as_it_is_scheduled_in_may_have_waited_since_the_begin() {
+    let seen = |at_us: i64| {
+        let trace = SyntheticTrace::new().cpus(2).at(0).cpu(0).run(HOG);
+        let trace = trace.at(at_us).block(HOG, VIC).after(10);
+        let trace = trace
+            .block(VIC, Task::IDLE)
+            .cpu(1)
+            .at(8_000)
+            .wake_for(VIC, 0);
+        trace
+            .cpu(0)
+            .after(1)
+            .run(VIC)
+            .after(10)
+            .block(VIC, Task::IDLE)
+    };
+    check(seen(900), "held");
+    check(seen(5_000), "inconclusive");
+}

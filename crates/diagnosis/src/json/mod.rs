@@ -43,6 +43,7 @@ fn basis_json(basis: &Basis) -> Value {
         "hits": basis.hits,
         "activations": basis.activations,
         "unjudged": basis.unjudged,
+        "unwoken": basis.unwoken,
         "unknown_wakers": basis.unknown_wakers,
         "stopped_asleep": basis.stopped_asleep,
         "sleeps_inside": basis.inside.iter().map(inside_json).collect::<Vec<_>>(),

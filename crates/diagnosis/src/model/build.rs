@@ -18,7 +18,7 @@ use crate::finding::Basis;
 use crate::query::{Query, Until};
 use event::evidence::{Kind, slack_floor};
 use kernel_state::bind::{self, Bound, Families, Known, Sched};
-use kernel_state::{Cycles, Kernel, OtherClocks};
+use kernel_state::{Actions, Cycles, Kernel, OtherClocks};
 
 /// Builds a [`Model`] event by event.
 pub(super) struct Builder {
@@ -29,7 +29,7 @@ pub(super) struct Builder {
     pub(super) timers: HashMap<u64, Armed>,
     /// From which slack on a timer's owner is due before it.
     pub(super) slack_floor_ns: i64,
-    pub(super) irq_names: BTreeMap<i32, String>,
+    pub(super) irq_actions: Actions,
     pub(super) losses: Vec<Lost>,
     pub(super) evidence: Evidence,
     pub(super) page_faults: Vec<(i64, VersionId)>,
@@ -66,7 +66,7 @@ impl Builder {
             arena: Arena::default(),
             timers: HashMap::new(),
             slack_floor_ns: slack_floor(query.threshold.unwrap_or_default()).as_ns(),
-            irq_names: BTreeMap::new(),
+            irq_actions: Actions::default(),
             losses: vec![],
             evidence: Evidence::default(),
             page_faults: vec![],
@@ -398,7 +398,7 @@ impl Builder {
             timelines: self.cpus.into_iter().map(|state| state.timeline).collect(),
             tasks: self.tasks,
             arena: self.arena,
-            irq_names: self.irq_names,
+            irq_actions: self.irq_actions,
             unlisted: kernel_state::Unlisted::default(),
             losses: self.losses,
             evidence: self.evidence,

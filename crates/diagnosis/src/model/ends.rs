@@ -33,6 +33,8 @@ pub(crate) struct Work {
     pub seems_since_ns: Option<i64>,
     /// It was stopped as it had hardly been woken: perhaps in its sleep, to be stopped.
     stopped_asleep: bool,
+    /// It is counted as one that may have been late.
+    doubted: bool,
     /// Where it was put off, when no begin of its activation was seen.
     put_off: Option<(u32, i64)>,
 }
@@ -99,12 +101,13 @@ impl Builder {
             Pause::Done | Pause::Gone if is_judged && !forked => {
                 self.candidate(cpu, now_ns, task, End::Blocked);
             }
-            // Its begin was not seen.
-            Pause::Done if wanted && !forked => self.basis.unjudged += 1,
+            // It had begun before the trace, or woke up unseen.
+            Pause::Done if wanted && !forked => self.ends_unbegun(now_ns, task),
             Pause::Done | Pause::Gone => {}
         }
         if matches!(pause, Pause::Done | Pause::Gone) {
-            self.tasks.state(task).work = Work::default();
+            let state = self.tasks.state(task);
+            (state.work, state.worked_ns) = (Work::default(), Some(now_ns));
         }
     }
 
@@ -319,6 +322,18 @@ impl Builder {
         }
     }
 
+    /// A task ends its work, of which no begin was seen: it had begun before the trace, or behind
+    /// the last one.
+    fn ends_unbegun(&mut self, now_ns: i64, task: TaskIndex) {
+        let state = &self.tasks.states[task.0 as usize];
+        match state.worked_ns {
+            None => self.basis.unjudged += 1,
+            Some(worked_ns)
+                if state.work.doubted || !self.candidates.may_be_late(now_ns - worked_ns) => {}
+            Some(_) => self.basis.unwoken += 1,
+        }
+    }
+
     /// A task that was seen to sleep is scheduled in, and no wake-up of it was recorded: it waited
     /// for as long as it seemed to sleep at most.
     #[cold]
@@ -327,6 +342,7 @@ impl Builder {
         let wanted = self.tasks.version(state.version);
         let wanted = wanted.is_some_and(|version| version.wanted);
         if wanted && self.candidates.may_be_late(now_ns - state.blocked_ns) {
+            self.tasks.state(task).work.doubted = true;
             self.basis.doubted += 1;
         }
     }

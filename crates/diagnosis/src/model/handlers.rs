@@ -44,14 +44,11 @@ impl Builder {
         self.cycles.timer(cpu, handler, event, current);
         match handler {
             Handler::IrqEntry { irq, name } => {
-                let irq = event.i64(irq) as i32;
-                if let Some(name) = name
-                    && !self.irq_names.contains_key(&irq)
-                {
-                    let name = event::plain_text(event.text(name));
-                    self.irq_names.insert(irq, name);
+                let irq = event.i64(irq);
+                if let Some(name) = name {
+                    self.irq_actions.add(irq, event.text(name));
                 }
-                self.hard_entry(cpu, now_ns, irq);
+                self.hard_entry(cpu, now_ns, irq as i32);
             }
             Handler::VectorEntry(number) => self.hard_entry(cpu, now_ns, number),
             Handler::IrqExit { irq } => self.hard_exit(cpu, now_ns, event.i64(irq) as i32),

@@ -20,7 +20,6 @@ mod tasks;
 mod timeline;
 mod wake;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use event::{Cpu, Duration, Instant, Result, TimeRange};
@@ -32,7 +31,7 @@ use crate::finding::Basis;
 use crate::query::Query;
 use event::evidence::{EndKind, Mode, Step};
 use kernel_state::bind::Families;
-use kernel_state::{Follow, Kernel, Unlisted, known_from_ns, seen_until};
+use kernel_state::{Actions, Follow, Kernel, Unlisted, known_from_ns, seen_until};
 
 pub(crate) use boosts::Boost;
 pub(crate) use candidates::{Candidate, End};
@@ -51,7 +50,7 @@ pub(crate) struct Model {
     pub begins_ns: Vec<i64>,
     pub tasks: Tasks,
     pub arena: Arena,
-    pub irq_names: BTreeMap<i32, String>,
+    pub irq_actions: Actions,
     /// Interrupts without a number, also those that no table has.
     pub unlisted: Unlisted,
     pub losses: Vec<Lost>,
@@ -198,8 +197,7 @@ impl Model {
     /// The name of an interrupt; empty when the trace does not say.
     pub fn irq_name(&self, irq: i32) -> String {
         let name = self.unlisted.name(irq).map(str::to_owned);
-        name.or_else(|| self.irq_names.get(&irq).cloned())
-            .unwrap_or_default()
+        name.unwrap_or_else(|| self.irq_actions.name(irq.into()))
     }
 
     /// The steps up to a wake-up.

@@ -129,6 +129,8 @@ pub(crate) struct TaskState {
     pub woke: Option<(TaskIndex, i64)>,
     /// Its present activation, beyond the chain.
     pub work: Work,
+    /// When it was last seen to end its work: what it does next begins in the trace.
+    pub worked_ns: Option<i64>,
 }
 
 /// An index into the table of tasks.
@@ -267,6 +269,7 @@ impl Tasks {
                 ends: false,
                 woke: None,
                 work: Work::default(),
+                worked_ns: None,
             });
             TaskIndex(self.states.len() as u32 - 1)
         })

@@ -200,14 +200,16 @@ fn is_number(text: &str) -> bool {
 pub(super) fn pairs(text: &str) -> Vec<(&str, &str)> {
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     let mut open: Option<(&str, usize)> = None;
+    let mut value_end = 0;
     for (at, _) in text.match_indices('=') {
         let Some(begin) = key_begin(text, at) else {
             continue;
         };
         // `a=b=c`: the second sign belongs to the value.
-        if open.is_some_and(|(_, value_at)| begin < value_at) {
+        if begin < value_end {
             continue;
         }
+        value_end = name_end(text, at + 1, &text[begin..at]).unwrap_or(at + 1);
         if let Some((key, value_at)) = open.replace((&text[begin..at], at + 1)) {
             pairs.push((key, value(&text[value_at..begin])));
         }
@@ -219,6 +221,17 @@ pub(super) fn pairs(text: &str) -> Vec<(&str, &str)> {
         pairs.push((key, value(&text[value_at..])));
     }
     pairs
+}
+
+/// Where the key behind a task's name begins: a task may call itself `a prio=1`, and its number
+/// comes next. None where `key` is no name's, or no number follows.
+fn name_end(text: &str, value_at: usize, key: &str) -> Option<usize> {
+    let prefix = key.strip_suffix("comm")?;
+    let mut numbers = text[value_at..].rmatch_indices("pid=");
+    numbers.find_map(|(at, _)| {
+        let before = text[value_at..value_at + at].strip_suffix(prefix)?;
+        before.ends_with(' ').then_some(value_at + before.len())
+    })
 }
 
 /// No event has more fields.
@@ -323,6 +336,24 @@ mod tests {
                 ("prev_state", "R+"),
                 ("next_comm", "x=y"),
                 ("next_pid", "7"),
+            ],
+        );
+        check(
+            "prev_comm=w prio=1 prev_pid=4 ==> next_comm=a next_pid=5 b next_pid=7",
+            &[
+                ("prev_comm", "w prio=1"),
+                ("prev_pid", "4"),
+                ("next_comm", "a next_pid=5 b"),
+                ("next_pid", "7"),
+            ],
+        );
+        check(
+            "comm=a pid=1 child_comm=b x=1 child_pid=2",
+            &[
+                ("comm", "a"),
+                ("pid", "1"),
+                ("child_comm", "b x=1"),
+                ("child_pid", "2"),
             ],
         );
         check("vec=9 [action=RCU]", &[("vec", "9"), ("action", "RCU")]);

@@ -55,7 +55,14 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
     }
     if basis.unjudged > 0 {
         let unjudged = counted(basis.unjudged, "activation");
-        let _ = write!(text, " {unjudged} whose begin was not seen: not judged.");
+        let _ = write!(text, " {unjudged} that had begun before: not judged.");
+    }
+    if basis.unwoken > 0 {
+        let unwoken = counted(basis.unwoken, "activation");
+        let _ = write!(
+            text,
+            " {unwoken} may be late: their wake-up was not recorded."
+        );
     }
     if basis.doubted > 0 {
         let doubted = counted(basis.doubted, "activation");

@@ -1,7 +1,7 @@
 //! Handlers of interrupts and softirqs, and timers' functions, for budgets of how long they run and
 //! how late they are called.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use event::evidence::slack_floor;
 use event::{Duration, Error, ErrorKind, Result};
@@ -47,8 +47,9 @@ impl Called {
 /// A handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Which {
-    /// Of the interrupt with this number.
-    Irq(i64),
+    /// Of the interrupt with this number, and which of the devices' that share it
+    /// ([`kernel_state::Actions`]).
+    Irq(i64, usize),
     /// Of a vector, see [`event::evidence::Step::id`].
     Vector(i32),
     /// Of the softirq with this vector.
@@ -59,7 +60,10 @@ impl Which {
     /// As people read it, and its number where it has one.
     pub fn name(self, kernel: &Kernel) -> (String, Option<i64>) {
         match self {
-            Which::Irq(number) => (kernel.irq_name(number).to_owned(), Some(number)),
+            Which::Irq(number, action) => {
+                let name = kernel.irq_actions().at(number, action);
+                (name.to_owned(), Some(number))
+            }
             Which::Vector(number) => {
                 let name = kernel.binding().unlisted.name(number);
                 (name.unwrap_or_default().to_owned(), None)
@@ -77,6 +81,9 @@ impl Which {
 pub(super) enum Handled {
     /// A handler that began then.
     Handler(Which, i64),
+    /// A handler that was not seen to begin, and since when it has run at least; none where nobody
+    /// knows.
+    Unbegun(Which, Option<i64>),
     /// The wait for the function of a timer that was due then; who set it, as far as it is known.
     Timer(Option<ProcId>, i64),
 }
@@ -106,6 +113,8 @@ pub(super) struct Handlers {
     /// Else timers alone are followed.
     all: bool,
     open: HashMap<(u32, Which), i64>,
+    /// CPUs that went from one task to another: what had begun before the recording is over.
+    switched: HashSet<u32>,
     /// Handlers whose end was not recorded, and since when they ran.
     missed: Vec<(Which, i64)>,
     timers: HashMap<u64, Set>,
@@ -156,7 +165,7 @@ impl Handlers {
                 return self.expires(cpu, event.u64(hrtimer), event.i64(now), now_ns);
             }
             Handler::HrtimerExpireExit => self.leaves(cpu),
-            handler if self.all => return self.handler(handler, event, (cpu, now_ns)),
+            handler if self.all => return self.handler(handler, event, cpu, kernel),
             _ => {}
         }
         None
@@ -166,17 +175,35 @@ impl Handlers {
         &mut self,
         handler: Handler,
         event: &EventView<'_>,
-        (cpu, now_ns): (u32, i64),
+        cpu: u32,
+        kernel: &Kernel,
     ) -> Option<Handled> {
+        let now_ns = kernel.now_ns();
         match handler {
-            Handler::IrqEntry { irq, .. } => self.begins(cpu, Which::Irq(event.i64(irq)), now_ns),
-            Handler::IrqExit { irq } => return self.ends(cpu, Which::Irq(event.i64(irq))),
+            Handler::IrqEntry { irq, name } => {
+                let (irq, actions) = (event.i64(irq), kernel.irq_actions());
+                let name = name.map_or(&b""[..], |name| event.text(name));
+                let action = actions.place(irq, name).unwrap_or_default();
+                self.begins(cpu, Which::Irq(irq, action), now_ns);
+            }
+            Handler::IrqExit { irq } => {
+                let irq = event.i64(irq);
+                let is_it = |which: &Which| matches!(which, Which::Irq(open, _) if *open == irq);
+                let mut open = self.open.keys();
+                let open = open.find(|(on, which)| *on == cpu && is_it(which));
+                let which = open.map_or(Which::Irq(irq, 0), |(_, which)| *which);
+                return Some(self.ends(cpu, which, kernel));
+            }
             Handler::VectorEntry(number) => self.begins(cpu, Which::Vector(number), now_ns),
-            Handler::VectorExit(number) => return self.ends(cpu, Which::Vector(number)),
+            Handler::VectorExit(number) => {
+                return Some(self.ends(cpu, Which::Vector(number), kernel));
+            }
             Handler::SoftirqEntry { vec } => {
                 self.begins(cpu, Which::Softirq(event.i64(vec)), now_ns);
             }
-            Handler::SoftirqExit { vec } => return self.ends(cpu, Which::Softirq(event.i64(vec))),
+            Handler::SoftirqExit { vec } => {
+                return Some(self.ends(cpu, Which::Softirq(event.i64(vec)), kernel));
+            }
             _ => {}
         }
         None
@@ -185,6 +212,7 @@ impl Handlers {
     /// A CPU goes from one task to another: no interrupt's handler runs there any more.
     pub fn switches(&mut self, cpu: u32) {
         self.leaves(cpu);
+        self.switched.insert(cpu);
         let missed = &mut self.missed;
         self.open.retain(|(on, which), begin_ns| {
             let goes_on = *on != cpu || matches!(which, Which::Softirq(_));
@@ -230,9 +258,24 @@ impl Handlers {
         self.missed.extend(before.map(|begin_ns| (which, begin_ns)));
     }
 
-    fn ends(&mut self, cpu: u32, which: Which) -> Option<Handled> {
-        let begin_ns = self.open.remove(&(cpu, which))?;
-        Some(Handled::Handler(which, begin_ns))
+    fn ends(&mut self, cpu: u32, which: Which, kernel: &Kernel) -> Handled {
+        match self.open.remove(&(cpu, which)) {
+            Some(begin_ns) => Handled::Handler(which, begin_ns),
+            None => Handled::Unbegun(which, self.begun_before_ns(cpu, which, kernel)),
+        }
+    }
+
+    /// Since when a handler that was not seen to begin has run at least: it had begun when the
+    /// recording did, unless its CPU has had a switch since, or begins are not recorded.
+    fn begun_before_ns(&self, cpu: u32, which: Which, kernel: &Kernel) -> Option<i64> {
+        let families = &kernel.families();
+        let has_begins = match which {
+            Which::Irq(..) => families.irq,
+            Which::Vector(_) => families.vector,
+            Which::Softirq(_) => families.softirq,
+        };
+        let begun_ns = kernel.begun_ns(cpu).filter(|_| has_begins)?;
+        (!self.switched.contains(&cpu)).then_some(begun_ns)
     }
 
     fn sets(&mut self, cpu: u32, (timer, expires_ns, slack_ns): (u64, i64, i64), kernel: &Kernel) {

@@ -377,12 +377,13 @@ impl<'a> Checker<'a> {
 
     /// An activation of a thread is over.
     fn ended(&mut self, kernel: &Kernel, ended: Ended) {
-        let (process, response, unwoken) = match ended {
-            Ended::Known(response) => (response.process, Some(response), 0),
-            Ended::Unseen(process) => (process, None, 0),
-            Ended::Unwoken(process) => (process, None, 1),
+        let (process, response) = match ended {
+            Ended::Known(response) => (response.process, Some(response)),
+            Ended::Unseen(process) | Ended::Unwoken(process, _) => (process, None),
         };
         let task = kernel.named(kernel.process(process));
+        let is_it =
+            |subject: &Subject| is_response_of(subject, &task) || is_work_of(subject, &task);
         let Some(Response {
             begin_ns,
             own_ns,
@@ -391,20 +392,17 @@ impl<'a> Checker<'a> {
             ..
         }) = response
         else {
-            let here = self.counts();
-            for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
-                let is_it =
-                    is_response_of(&budget.subject, &task) || is_work_of(&budget.subject, &task);
-                tally.unseen += u64::from(is_it && here) * (1 - unwoken);
-                tally.unwoken += u64::from(is_it && here) * unwoken;
-            }
-            return;
+            return match ended {
+                Ended::Unwoken(_, last_ns) => self.unwoken(is_it, last_ns),
+                _ => self.unseen(is_it),
+            };
         };
         let now_ns = self.now_ns;
         let is_old = begin_ns < self.known_from_ns;
-        let end = |lossy: bool| match lossy || is_old {
-            true => End::Unknown,
-            false => End::Seen(now_ns),
+        let end = |lossy: bool| match (is_old, lossy) {
+            (true, _) => End::Unknown,
+            (false, true) => End::NotAfter(now_ns),
+            (false, false) => End::Seen(now_ns),
         };
         let is_response = |subject: &Subject| is_response_of(subject, &task);
         self.sample(is_response, begin_ns, end(lossy));
@@ -413,20 +411,27 @@ impl<'a> Checker<'a> {
             now_ns - own_ns,
             end(own_lossy),
         );
-        self.seen(
-            |subject| is_response_of(subject, &task) || is_work_of(subject, &task),
-            &task,
-        );
+        self.seen(is_it, &task);
     }
 
-    /// A thread is scheduled in that slept, and whose wake-up was not recorded.
-    fn unwoken(&mut self, kernel: &Kernel, process: ProcId) {
+    /// What had begun before the trace does not count.
+    fn unseen(&mut self, is_it: impl Fn(&Subject) -> bool) {
+        let here = self.counts();
+        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
+            tally.unseen += u64::from(here && is_it(&budget.subject));
+        }
+    }
+
+    /// A wake-up was not recorded, after that instant: nobody knows how long what it began lasted,
+    /// unless all of that time is within the limit.
+    fn unwoken(&mut self, is_it: impl Fn(&Subject) -> bool, after_ns: i64) {
         if !self.counts() {
             return;
         }
-        let task = kernel.named(kernel.process(process));
-        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
-            tally.unwoken += u64::from(is_wake_up_of(&budget.subject, &task));
+        let most_ns = self.now_ns.saturating_sub(after_ns);
+        let budgets = self.rules.budgets.iter().zip(&mut self.tallies);
+        for (budget, tally) in budgets.filter(|(budget, _)| is_it(&budget.subject)) {
+            tally.unwoken += u64::from(most_ns > budget.limit.as_ns());
         }
     }
 
@@ -439,6 +444,14 @@ impl<'a> Checker<'a> {
                 let (name, number) = which.name(kernel);
                 let is_it = |subject: &Subject| subject.is_handler(which, &name, number);
                 self.sample(is_it, begin_ns, End::Seen(self.now_ns));
+            }
+            Some(Handled::Unbegun(which, since_ns)) => {
+                let (name, number) = which.name(kernel);
+                let is_it = |subject: &Subject| subject.is_handler(which, &name, number);
+                match since_ns {
+                    Some(since_ns) => self.begun_before(is_it, since_ns),
+                    None => self.sample(is_it, self.now_ns, End::Unknown),
+                }
             }
             Some(Handled::Timer(owner, due_ns)) => {
                 let task = owner.map(|owner| kernel.named(kernel.process(owner)));
@@ -455,6 +468,23 @@ impl<'a> Checker<'a> {
             let (name, number) = which.name(kernel);
             let is_it = |subject: &Subject| subject.is_handler(which, &name, number);
             self.sample(is_it, begin_ns, End::Unknown);
+        }
+    }
+
+    /// What had begun when the recording did, at `begun_ns`, is over: it was long, or nobody knows.
+    fn begun_before(&mut self, is_it: impl Fn(&Subject) -> bool, begun_ns: i64) {
+        if !self.counts() {
+            return;
+        }
+        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
+            if !is_it(&budget.subject) {
+                continue;
+            }
+            let limit_ns = budget.limit.as_ns();
+            match self.now_ns - begun_ns > limit_ns && begun_ns >= self.known_from_ns {
+                true => tally.add(begun_ns, self.now_ns, limit_ns),
+                false => tally.unseen += 1,
+            }
         }
     }
 
@@ -616,8 +646,9 @@ fn is_response_of(subject: &Subject, task: &NamedTask<'_>) -> bool {
 impl Sink for Checker<'_> {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         self.settled(change);
-        if let Some(process) = self.responses.unwoken(change) {
-            self.unwoken(kernel, process);
+        if let Some((process, since_ns)) = self.responses.unwoken(kernel, change) {
+            let task = kernel.named(kernel.process(process));
+            self.unwoken(|subject| is_wake_up_of(subject, &task), since_ns);
         }
         let made = match *change {
             Change::ScheduledIn { process, .. } => self.responses.is_made(process),

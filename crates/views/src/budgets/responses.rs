@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
-use kernel_state::{Change, Pause, ProcId};
+use kernel_state::{Change, Kernel, Pause, ProcId};
 
 /// An activation that goes on.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +39,9 @@ pub(super) enum Ended {
     Known(Response),
     /// So is one that had begun before the trace.
     Unseen(ProcId),
-    /// So is one whose wake-up was not recorded, though its thread was seen to sleep before.
-    Unwoken(ProcId),
+    /// So is one whose wake-up was not recorded, though its thread was seen to end its work before,
+    /// at this instant.
+    Unwoken(ProcId, i64),
 }
 
 /// Follows all threads.
@@ -48,11 +49,15 @@ pub(super) enum Ended {
 pub(super) struct Responses {
     open: HashMap<ProcId, Open>,
     /// Threads that were seen to leave their CPU to sleep, and nothing was seen of since.
-    asleep: HashSet<ProcId>,
+    /// With when they left.
+    asleep: HashMap<ProcId, i64>,
+    /// Threads that were seen on a CPU.
+    seen: HashSet<ProcId>,
     /// Threads that are no more.
     gone: HashSet<ProcId>,
     /// Threads whose work was seen to end: what they do next begins in the trace.
-    begun: HashSet<ProcId>,
+    /// With when it last did.
+    begun: HashMap<ProcId, i64>,
     /// Threads that were just made and have not run yet.
     made: HashSet<ProcId>,
     /// When the timer was due that has woken a thread which has not run since.
@@ -78,6 +83,7 @@ impl Responses {
     pub fn made(&mut self, process: ProcId) {
         self.open.remove(&process);
         self.made.insert(process);
+        self.seen.insert(process);
     }
 
     /// Whether a thread has just been made and has not run yet.
@@ -85,25 +91,33 @@ impl Responses {
         self.made.contains(&process)
     }
 
-    /// The thread that `change` shows on a CPU, if it was seen to sleep and not to be woken.
-    pub fn unwoken(&mut self, change: &Change<'_>) -> Option<ProcId> {
+    /// The thread that `change` shows on a CPU, if it was seen to sleep and not to be woken, or for
+    /// the first time; with the instant since when it may wait.
+    pub fn unwoken(&mut self, kernel: &Kernel, change: &Change<'_>) -> Option<(ProcId, i64)> {
         match *change {
             Change::Switch { prev, pause, .. } => {
+                self.seen.insert(prev);
                 // It was scheduled in unseen, too.
                 let slept = self.asleep.remove(&prev);
                 match pause {
                     // Who is stopped is woken, too, to go on.
                     Pause::Gone => self.gone.insert(prev),
                     Pause::PutOff => false,
-                    _ => self.asleep.insert(prev),
+                    _ => self.asleep.insert(prev, kernel.now_ns()).is_none(),
                 };
-                slept.then_some(prev)
+                slept.map(|slept_ns| (prev, slept_ns))
             }
             Change::ScheduledIn {
-                process, woken_ns, ..
+                process,
+                woken_ns,
+                waited_since_ns,
+                ..
             } => {
                 let slept = self.asleep.remove(&process);
-                (slept && woken_ns.is_none()).then_some(process)
+                let is_first = self.seen.insert(process) && waited_since_ns.is_none();
+                let since_ns = slept.or(is_first.then(|| kernel.first_ns()));
+                let since_ns = since_ns.filter(|_| woken_ns.is_none());
+                since_ns.map(|since_ns| (process, since_ns))
             }
             // It may have run, and slept again, meanwhile.
             Change::Lost { .. } => {
@@ -154,14 +168,17 @@ impl Responses {
             Pause::PutOff => None,
             _ => {
                 let ended = self.open.remove(&process);
-                let is_first = pause == Pause::Gone || self.begun.insert(process);
+                let last_ns = match pause {
+                    Pause::Gone => None,
+                    _ => self.begun.insert(process, now_ns),
+                };
                 if ended.is_some_and(|open| open.made) {
                     return None;
                 }
                 let known = ended.map(|open| Ended::Known(open.response(process)));
-                let unknown = match is_first {
-                    true => Ended::Unseen(process),
-                    false => Ended::Unwoken(process),
+                let unknown = match last_ns {
+                    None => Ended::Unseen(process),
+                    Some(last_ns) => Ended::Unwoken(process, last_ns),
                 };
                 // The end of a thread whose begin was not seen is no end of work.
                 known.or((pause == Pause::Done).then_some(unknown))

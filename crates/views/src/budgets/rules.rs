@@ -44,7 +44,7 @@ impl Subject {
     /// Whether it is about this handler.
     pub(super) fn is_handler(&self, which: Which, name: &str, number: Option<i64>) -> bool {
         match (self, which) {
-            (Subject::Irq(wanted), Which::Irq(_) | Which::Vector(_))
+            (Subject::Irq(wanted), Which::Irq(..) | Which::Vector(_))
             | (Subject::Softirq(wanted), Which::Softirq(_)) => wanted.means(name, number),
             _ => false,
         }

@@ -94,7 +94,7 @@ impl Irqs {
 fn row(kernel: &Kernel, span: Span, key: &Key, source: &Source) -> Vec<Cell> {
     let name = match key.soft {
         true => softirq_name(key.nr),
-        false => kernel.irq_name(key.nr).to_owned(),
+        false => kernel.irq_actions().name(key.nr),
     };
     let (handling, periods) = (&source.handling, &source.periods);
     let [longest, longest_range] = handling.longest_cells();

@@ -137,8 +137,8 @@ impl Resources {
 fn name(kernel: &Kernel, resource: Resource) -> String {
     match resource {
         Resource::Cpu(cpu) => format!("CPU {cpu}"),
-        Resource::Irq(irq) => match kernel.irq_name(irq) {
-            "" => format!("IRQ {irq}"),
+        Resource::Irq(irq) => match kernel.irq_actions().name(irq) {
+            name if name.is_empty() => format!("IRQ {irq}"),
             name => format!("IRQ {irq} {name}"),
         },
         Resource::Softirq(vec) => softirq_name(vec),

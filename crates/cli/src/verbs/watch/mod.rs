@@ -115,13 +115,14 @@ fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcom
         lost,
         dropped,
         samples,
+        undated,
         ..
     } = status.statistics;
     match (lost + dropped, status.hits) {
         (1.., _) => Outcome::Inconclusive,
         (0, 1..) if has_budget => Outcome::Exceeded,
         _ if status.statistics.unjudged() > 0 => Outcome::Inconclusive,
-        (0, 0) if slept || asks && samples == 0 => Outcome::Inconclusive,
+        (0, 0) if slept || asks && (samples == 0 || undated > 0) => Outcome::Inconclusive,
         _ => Outcome::Fine,
     }
 }
@@ -234,7 +235,8 @@ mod tests {
         }
         // Whoever is called otherwise now was judged until then.
         check(|found| &mut found.renamed, 0, Outcome::Fine);
-        // Judged from the switch-in, as some are in most watches of a healthy machine.
+        // Judged from their own timers.
         check(|found| &mut found.unseen, 0, Outcome::Fine);
+        check(|found| &mut found.undated, 0, Outcome::Inconclusive);
     }
 }

@@ -239,6 +239,7 @@ impl Observer {
                 "repaired": statistics.repaired,
                 "untracked": statistics.untracked,
                 "unseen": statistics.unseen,
+                "undated": statistics.undated,
                 "unplaced": statistics.unplaced,
                 "unmeant": statistics.unmeant,
                 "renamed": statistics.renamed,
@@ -402,13 +403,15 @@ impl Observer {
         };
         let too_late = matched.too_late();
         let is_nobody = matched.is_nobody();
+        // Who was there may have ended.
+        let has_judged = status.statistics.samples + status.statistics.unseen > 0;
         if !is_nobody || !too_late.is_empty() {
             self.waits_for = None;
         }
         if !too_late.is_empty() {
             self.live.clear();
             eprint!("{too_late}");
-        } else if is_nobody && self.looks_at == NOBODY_AFTER {
+        } else if is_nobody && !has_judged && self.looks_at == NOBODY_AFTER {
             self.live.clear();
             eprint!(
                 "nothing matched after {NOBODY_AFTER:#}:\n{}",

@@ -78,16 +78,26 @@ pub(super) fn unjudged_text(statistics: &Statistics) -> String {
             those.join("; ")
         ),
     };
-    text += &match statistics.unseen {
+    let dated = statistics.unseen.saturating_sub(statistics.undated);
+    text += &match dated {
+        0 => String::new(),
+        1 => "1 wake-up was not seen: its activation was judged from the task's own timer\n"
+            .to_owned(),
+        all => format!(
+            "{all} wake-ups were not seen: their activations were judged from the tasks' own \
+             timers\n"
+        ),
+    };
+    text += &match statistics.undated {
         0 => String::new(),
         1 => {
-            "1 wake-up was not seen: its activation was judged from the task's own timer, or from \
-              when it ran\n"
+            "1 wake-up was not seen, nor a timer: its activation was judged from when it ran, and \
+              may have been late by then\n"
                 .to_owned()
         }
         all => format!(
-            "{all} wake-ups were not seen: their activations were judged from the tasks' own \
-             timers, or from when they ran\n"
+            "{all} wake-ups were not seen, nor a timer: their activations were judged from when \
+             they ran, and may have been late by then\n"
         ),
     };
     text += &match statistics.renamed {
@@ -277,8 +287,13 @@ mod tests {
         };
         check(
             &statistics,
-            "2 wake-ups were not seen: their activations were judged from the tasks' own timers, \
-             or from when they ran\n",
+            "2 wake-ups were not seen: their activations were judged from the tasks' own timers\n",
+        );
+        statistics.undated = 2;
+        check(
+            &statistics,
+            "2 wake-ups were not seen, nor a timer: their activations were judged from when they \
+             ran, and may have been late by then\n",
         );
         statistics = Statistics {
             renamed: 1,
