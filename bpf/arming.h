@@ -29,24 +29,24 @@ static __always_inline void sleep_note(void *ctx, struct hrtimer *timer, rts_u64
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	rts_u32 stack = (rts_u32)(rts_u64)current->stack;
+	bool sleeps = hrtimer_address(timer) - stack < KERNEL_STACK_BYTES;
 	struct task_state *state;
 
 	if (!current->pid || !filter_may_have_chain(current))
 		return;
 	state = task_state(current);
-	if (!state)
+	if (!state || (!sleeps && (hrtimer_address(timer) & HRTIMER_ID_MASK) != state->timer))
 		return;
-	if (hrtimer_address(timer) - stack >= KERNEL_STACK_BYTES) {
-		if (hrtimer_address(timer) == state->timer)
-			state->timer_due_ns = expiry_ns;
-		return;
-	}
 	// To the switch-in it is only counted: a hit from here is more than the verifiers of older
 	// kernels follow.
 	if (state->left)
 		unseen_runs(state, current, bpf_ktime_get_ns());
-	state->armed_ns = expiry_ns;
-	state->arms = 1;
+	if (sleeps) {
+		state->armed_ns = expiry_ns;
+		state->arms = 1;
+	} else {
+		state->timer_due_ns = expiry_ns;
+	}
 }
 
 // Neither the lateness nor the expiry of a timer that is armed late says anything of this CPU.

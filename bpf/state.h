@@ -135,7 +135,7 @@ struct task_state {
 	rts_u8 busy;    // it was at its last work for most of the time from its origin to its switch-in
 	rts_u8 has_cycles; // others have woken it in between releases by its timer
 	rts_u8 left;    // its activation ended as it left the CPU, and it was not woken since
-	rts_u8 sleeps;  // it was woken once: it is no task that only computes
+	rts_u8 sleeps;  // it was woken since it computed for long: it is no task that only computes
 	rts_u8 in_cycle; // its activation belongs to its present cycle, as its release or an answer
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told

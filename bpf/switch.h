@@ -21,11 +21,16 @@ static __always_inline bool has_yielded(struct task_struct *task)
 	       BPF_CORE_READ_BITFIELD(task, dl.dl_yielded);
 }
 
+// Who has not slept for so long computes.
+#define COMPUTES_NS 1000000000ull
+
 // Whether a task only computes, as far as anybody saw: no wake-up begins what it waits for.
 static __always_inline bool only_computes(const struct task_state *state)
 {
-	return config.end_kind == RTS_END_SWITCH_IN && !state->sleeps &&
-	       (state->phase == PHASE_NONE || state->phase == PHASE_ACTIVE);
+	if (config.end_kind != RTS_END_SWITCH_IN ||
+	    (state->phase != PHASE_NONE && state->phase != PHASE_ACTIVE))
+		return false;
+	return !state->sleeps || bpf_ktime_get_ns() - state->woken_ns >= COMPUTES_NS;
 }
 
 // A target that only computes is preempted: from now on it waits for a CPU.
@@ -33,6 +38,7 @@ static __always_inline void wait_begins(struct task_state *state, struct task_st
 		rts_u64 now_ns)
 {
 	activation_begin(state);
+	state->sleeps = 0;
 	chain_begin(&state->chain, now_ns, 0);
 	chain_append_task(&state->chain, RTS_STEP_PREEMPTED, now_ns, task);
 	state->waker.tid = -1;

@@ -18,6 +18,8 @@ static __always_inline rts_u64 hrtimer_expiry_ns(struct hrtimer *timer)
 
 // What tells timers apart. The verifier lets nobody compute with a pointer, but a copy of half of
 // it is a number; left alone, the compiler makes that copy by computing with the whole.
+#define HRTIMER_ID_MASK 0x7fffffff
+
 static __always_inline rts_u32 hrtimer_address(struct hrtimer *timer)
 {
 	rts_u32 address;
@@ -108,7 +110,7 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 		return false;
 	frame->entry_ns = bpf_ktime_get_ns();
 	frame->expiry_ns = hrtimer_expiry_ns(timer);
-	frame->id = (rts_u64)timer & 0x7fffffff;
+	frame->id = hrtimer_address(timer) & HRTIMER_ID_MASK;
 	frame->active = 1;
 	frame->release_ns = 0;
 	frame->soft_ns = 0;

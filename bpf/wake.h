@@ -230,7 +230,7 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	return activate(ctx, cpu, state, wakee, &wakeup);
 }
 
-// A new task is woken for the first time: nothing of it can be open.
+// A new task is woken for the first time: nothing of it can be open, and it has not slept.
 static __always_inline bool wake_new(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
 {
 	struct task_state *state = task_state(wakee);
@@ -238,7 +238,6 @@ static __always_inline bool wake_new(void *ctx, struct cpu_state *cpu, struct ta
 
 	if (!state && !(state = task_known_late(wakee)))
 		return false;
-	state->sleeps = 1;
 	wakeup.target = filter_target(state, wakee);
 	return activate(ctx, cpu, state, wakee, &wakeup);
 }

@@ -135,3 +135,57 @@ fn what_an_application_says_is_late_is_told_with_its_words_and_its_activation() 
     let snapshot = hits[0]["snapshot"]["path"].as_str().expect("a snapshot");
     assert!(std::path::Path::new(snapshot).is_dir(), "{text}");
 }
+
+#[test]
+fn a_command_that_computes_is_judged_to_the_switch_in_by_its_waits() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let last = std::thread::available_parallelism().map_or(0, |cpus| cpus.get() - 1);
+    let cpu = last.to_string();
+    // It is woken as it is started, and then sleeps no more.
+    let computes = [
+        "taskset",
+        "-c",
+        &cpu,
+        "timeout",
+        "3.5",
+        "sh",
+        "-c",
+        "while :; do :; done",
+    ];
+    let watch = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args([
+            "watch",
+            "--json",
+            "--until",
+            "switch-in",
+            "--over",
+            "10ms",
+            "-o",
+        ])
+        .arg(folder.path().join("snapshots"))
+        .arg("--")
+        .args(computes)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("rtscope starts");
+    std::thread::sleep(Duration::from_millis(2_500));
+    let work = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let hog = [
+        "-k", "1", "5", "taskset", "-c", &cpu, "chrt", "-f", "40", "sh", "-c", work,
+    ];
+    let hog = Command::new("timeout").args(hog).status().expect("it runs");
+    assert!(hog.success(), "{hog:?}");
+    let output = watch.wait_with_output().expect("it ends");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let objects = lines(&text);
+    let of_it = objects.iter().filter(|line| {
+        let steps = line["hit"]["steps"].as_array();
+        let first = steps.and_then(|steps| steps.first());
+        first.is_some_and(|step| step["kind"] == "preempted") && line["hit"]["task"]["comm"] == "sh"
+    });
+    assert!(of_it.count() > 0, "{text}");
+    assert_eq!(output.status.code(), Some(2), "{text}");
+}

@@ -3,6 +3,7 @@
 
 use event::Instant;
 use event::evidence::{Step, StepKind};
+use kernel_state::ON_ITS_WAY_NS_MAX;
 
 use crate::due::is_stop;
 use crate::inside::record;
@@ -46,7 +47,12 @@ fn block_before(log: &[Moment], waking_ns: i64) -> Option<i64> {
     };
     let (before, after) = log.split_at(log.partition_point(|moment| moment.time_ns <= waking_ns));
     let slept = before.iter().rfind(switched).filter(blocked);
-    let younger = after.iter().find(switched).filter(blocked);
+    let on_its_way = |moment: &&Moment| moment.time_ns - waking_ns <= ON_ITS_WAY_NS_MAX;
+    let younger = after
+        .iter()
+        .find(switched)
+        .filter(blocked)
+        .filter(on_its_way);
     let block = slept.or(younger).or_else(|| before.iter().rfind(blocked));
     block.map(|moment| moment.time_ns)
 }

@@ -242,7 +242,12 @@ fn a_hit_below_the_threshold_that_is_asked_for_is_none() {
 fn a_task_that_came_on_its_cpu_unseen_is_late_up_to_the_block_that_ends_its_work() {
     // The worker wakes the victim at 2 ms; that it came on idle CPU 1 is not recorded, and it
     // blocks 12 ms later, just before the hit says so.
-    let trace = worker_works().cpu(1).at(900).block(VICTIM, Task::IDLE);
+    late_to_its_block(worker_works().cpu(1).at(900).block(VICTIM, Task::IDLE));
+    // The window begins behind that sleep.
+    late_to_its_block(worker_works());
+}
+
+fn late_to_its_block(trace: SyntheticTrace) {
     let trace = trace.cpu(0).at(2_000).waking(VICTIM, 1).after(5);
     let trace = trace.wakeup(VICTIM, 1).cpu(1);
     let trace = trace.at(14_000).block(VICTIM, Task::IDLE).after(2);

@@ -54,7 +54,7 @@ pub use event::kernel_threads::passes_work_on;
 pub use functions::FunctionId;
 pub use inference::preempts_at_once;
 pub use loss::{known_from_ns, places};
-pub use process::{Comm, FileKind, ProcId, Process};
+pub use process::{Comm, FileKind, ON_ITS_WAY_NS_MAX, ProcId, Process};
 pub use run::Holder;
 pub use syscalls::Request;
 pub use task_filter::TaskFilter;

@@ -197,7 +197,7 @@ pub struct Pending {
 
 /// A wake-up that finds a task on its way to sleep comes so long before its switch at most: from
 /// its decision on it takes no interrupt, and waits for a spinning lock at most.
-const ON_ITS_WAY_NS_MAX: i64 = 1_000_000;
+pub const ON_ITS_WAY_NS_MAX: i64 = 1_000_000;
 
 impl Pending {
     /// A wake-up of a task that has a CPU.

@@ -328,9 +328,11 @@ impl Builder {
         let state = &self.tasks.states[task.0 as usize];
         match state.worked_ns {
             None => self.basis.unjudged += 1,
-            Some(worked_ns)
-                if state.work.doubted || !self.candidates.may_be_late(now_ns - worked_ns) => {}
-            Some(_) => self.basis.unwoken += 1,
+            Some(worked_ns) => {
+                let since_ns = worked_ns.max(state.woken_ns);
+                let may_be_late = self.candidates.may_be_late(now_ns - since_ns);
+                self.basis.unwoken += u64::from(may_be_late && !state.work.doubted);
+            }
         }
     }
 

@@ -45,6 +45,10 @@ impl Scope {
             Until::UserReturn => "to the return to user space; work after it not judged",
         };
         match samples {
+            0 if self.until == Until::Block => format!(
+                "nothing judged: no activation of {whom} ended; --until switch-in judges the waits \
+                 of those that do not sleep"
+            ),
             0 => format!("nothing judged: no activation of {whom} ended"),
             1 => format!("judged: 1 activation of {whom}, {to}"),
             _ => format!("judged: {samples} activations of {whom}, {to}"),
@@ -260,7 +264,8 @@ mod tests {
         check(
             Until::Block,
             0,
-            "nothing judged: no activation of tasks called jackd ended",
+            "nothing judged: no activation of tasks called jackd ended; --until switch-in judges \
+             the waits of those that do not sleep",
         );
     }
 
