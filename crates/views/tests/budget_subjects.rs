@@ -188,3 +188,30 @@ fn a_wake_up_of_which_no_event_tells_is_counted_and_forbids_to_say_held() {
     );
     assert_eq!(finding.unwoken, 0, "{finding:?}");
 }
+
+#[test]
+fn who_never_sleeps_is_judged_by_each_of_its_waits_for_a_cpu() {
+    let trace = || {
+        let trace = SyntheticTrace::new().at(0).run(WORK).at(5_000);
+        let trace = trace.preempt(WORK, HOG).at(37_000).block(HOG, WORK);
+        let trace = trace.at(40_000).preempt(WORK, HOG).after(5);
+        trace.block(HOG, WORK).after(5).nmi(1)
+    };
+    check(
+        trace(),
+        "response of work within 10ms",
+        ("broken", 2, 32_000),
+    );
+    check(trace(), "response of work within 33ms", ("held", 2, 32_000));
+    // It is no work of its own, and nobody woke it.
+    check(
+        trace(),
+        "work of work within 10ms",
+        ("there is no sample", 0, 0),
+    );
+    check(
+        trace(),
+        "wake-up of work within 10ms",
+        ("there is no sample", 0, 0),
+    );
+}

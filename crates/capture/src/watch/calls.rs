@@ -168,8 +168,10 @@ pub(super) struct Listener {
     answered: u64,
     /// From one snapshot to the next.
     interval: Duration,
-    /// When the next may be taken.
+    /// When the next may be taken; one of a worse activation than all before may be at any time.
     next_snapshot: Instant,
+    /// The worst of those that have one, but tasks' starts.
+    worst: Duration,
     /// When a task was made, as far as that is known.
     born: fn(Tid) -> Option<Instant>,
 }
@@ -193,6 +195,7 @@ impl Listener {
             answered: 0,
             interval,
             next_snapshot: Instant::MIN,
+            worst: Duration::ZERO,
             born,
         }
     }
@@ -257,9 +260,12 @@ impl Listener {
         });
         let told = self.told;
         self.hits.retain(|hit| hit.end > told);
-        let in_short = at < self.next_snapshot;
+        let worked = hit.as_ref().filter(|hit| !self.is_start(hit));
+        let latency = worked.map_or(Duration::ZERO, Hit::latency);
+        let in_short = at < self.next_snapshot && latency <= self.worst;
         if !in_short {
             self.next_snapshot = at + self.interval;
+            self.worst = self.worst.max(latency);
         }
         let Pending { call, more, .. } = self.pending.take()?;
         let called = Called {
@@ -272,6 +278,12 @@ impl Listener {
         Some((called, hit))
     }
 
+    /// Whether an activation is its task's first.
+    fn is_start(&self, hit: &Hit) -> bool {
+        let born = (self.born)(hit.task.tid);
+        born.is_some_and(|born| hit.origin < born + BORN_WITHIN)
+    }
+
     /// What a call is about, and behind it the worst of each other task in the moment before:
     /// real-time tasks first, then the longest. No application calls its own start late: a task's
     /// first activation comes behind all others. Most speak at once: of those of the same rank that
@@ -279,11 +291,7 @@ impl Listener {
     fn about(&self, pending: &Pending) -> Vec<Hit> {
         let from = (pending.call.at - LOOK_BACK).max(self.told);
         let is_about = |hit: &&Hit| hit.end > from && hit.origin <= pending.last;
-        let rank = |hit: &Hit| {
-            let born = (self.born)(hit.task.tid);
-            let is_start = born.is_some_and(|born| hit.origin < born + BORN_WITHIN);
-            (is_start, !hit.task.prio.is_real_time())
-        };
+        let rank = |hit: &Hit| (self.is_start(hit), !hit.task.prio.is_real_time());
         let about = self.hits.iter().filter(is_about);
         let mut about: Vec<_> = about.map(|hit| (rank(hit), hit)).collect();
         about.sort_by_key(|(rank, hit)| (*rank, Reverse(hit.latency())));
@@ -485,11 +493,16 @@ mod tests {
         listener.ended(vec![hit(100, 5_490, 5)]);
         call(&mut listener, 5_500);
         call(&mut listener, 5_501);
-        let (called, hit) = listener.answer(ms(5_560)).expect("an answer");
+        let (called, late) = listener.answer(ms(5_560)).expect("an answer");
         assert_eq!((called.more, called.in_short), (1, true));
         assert_eq!(
-            hit.map(|hit| (hit.id, hit.latency())),
+            late.map(|late| (late.id, late.latency())),
             Some((2, Duration::from_ms(5)))
         );
+        // Whatever the rate, one that is worse than all before has its snapshot.
+        listener.ended(vec![hit(100, 5_690, 7)]);
+        call(&mut listener, 5_700);
+        let (called, _) = listener.answer(ms(5_760)).expect("an answer");
+        assert!(!called.in_short);
     }
 }

@@ -379,7 +379,9 @@ impl<'a> Checker<'a> {
     fn ended(&mut self, kernel: &Kernel, ended: Ended) {
         let (process, response) = match ended {
             Ended::Known(response) => (response.process, Some(response)),
-            Ended::Unseen(process) | Ended::Unwoken(process, _) => (process, None),
+            Ended::Unseen(process) | Ended::Unwoken(process, _) | Ended::PutOff(process, ..) => {
+                (process, None)
+            }
         };
         let task = kernel.named(kernel.process(process));
         let is_it =
@@ -393,6 +395,7 @@ impl<'a> Checker<'a> {
         }) = response
         else {
             return match ended {
+                Ended::PutOff(_, since_ns, lossy) => self.put_off(&task, since_ns, lossy),
                 Ended::Unwoken(_, last_ns) => self.unwoken(is_it, last_ns),
                 _ => self.unseen(is_it),
             };
@@ -412,6 +415,18 @@ impl<'a> Checker<'a> {
             end(own_lossy),
         );
         self.seen(is_it, &task);
+    }
+
+    /// A thread waited for a CPU whose work was not seen to begin: what it does not end by a sleep
+    /// is judged by each of its waits.
+    fn put_off(&mut self, task: &NamedTask<'_>, since_ns: i64, lossy: bool) {
+        let end = match lossy {
+            true => End::Unknown,
+            false => End::Seen(self.now_ns),
+        };
+        let is_it = |subject: &Subject| is_response_of(subject, task);
+        self.sample(is_it, since_ns, end);
+        self.seen(is_it, task);
     }
 
     /// What had begun before the trace does not count.

@@ -42,6 +42,9 @@ pub(super) enum Ended {
     /// So is one whose wake-up was not recorded, though its thread was seen to end its work before,
     /// at this instant.
     Unwoken(ProcId, i64),
+    /// So is a wait for a CPU, since this instant, of a thread of which no begin was seen: it may
+    /// never sleep. Nobody knows how long it was where that is said.
+    PutOff(ProcId, i64, bool),
 }
 
 /// Follows all threads.
@@ -58,6 +61,8 @@ pub(super) struct Responses {
     /// Threads whose work was seen to end: what they do next begins in the trace.
     /// With when it last did.
     begun: HashMap<ProcId, i64>,
+    /// Threads that were preempted in what was not seen to begin, and since when they wait.
+    put_off: HashMap<ProcId, i64>,
     /// Threads that were just made and have not run yet.
     made: HashSet<ProcId>,
     /// When the timer was due that has woken a thread which has not run since.
@@ -122,6 +127,7 @@ impl Responses {
             // It may have run, and slept again, meanwhile.
             Change::Lost { .. } => {
                 self.asleep.clear();
+                self.put_off.clear();
                 self.due_ns.clear();
                 None
             }
@@ -142,8 +148,11 @@ impl Responses {
                 ..
             } => {
                 // Where only the switch was not recorded, its wake-up and its end are known.
-                let lossy = (lossy && within_ns.is_none(), lossy);
-                self.comes(process, at_ns, woken_ns, lossy);
+                let unknown = (lossy && within_ns.is_none(), lossy);
+                self.comes(process, at_ns, woken_ns, unknown);
+                let put_off_ns = self.put_off.remove(&process);
+                let put_off_ns = put_off_ns.filter(|_| woken_ns.is_none());
+                return put_off_ns.map(|since_ns| Ended::PutOff(process, since_ns, lossy));
             }
             Change::Unknown { process, .. } | Change::RanUnseen { process } => {
                 if let Some(open) = self.open.get_mut(&process) {
@@ -165,7 +174,13 @@ impl Responses {
         self.due_ns.remove(&process);
         match pause {
             pause if pause.is_inside() || pause.is_stop() => None,
-            Pause::PutOff => None,
+            Pause::PutOff => {
+                let is_open = self.open.get(&process).is_some_and(|open| !open.made);
+                if !is_open {
+                    self.put_off.insert(process, now_ns);
+                }
+                None
+            }
             _ => {
                 let ended = self.open.remove(&process);
                 let last_ns = match pause {

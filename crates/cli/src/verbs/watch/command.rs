@@ -103,6 +103,13 @@ impl Command {
         Tid(self.child.id() as i32)
     }
 
+    /// What is said of it where the watch ends before it does.
+    pub fn left(&mut self) -> Option<String> {
+        let goes_on = self.ended().is_none();
+        let (name, id) = (&self.name, self.child.id());
+        goes_on.then(|| format!("{name} goes on without the watch; kill {id} ends it\n"))
+    }
+
     /// Lets it run.
     ///
     /// # Errors

@@ -267,6 +267,11 @@ impl Observer {
             );
         }
         text += &self.running.text();
+        text += &self
+            .command
+            .as_mut()
+            .and_then(Command::left)
+            .unwrap_or_default();
         std::io::stdout()
             .lock()
             .write_all(text.as_bytes())
