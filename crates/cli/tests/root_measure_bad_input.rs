@@ -41,6 +41,25 @@ fn check_refused(output: &Output, expect: [&str; 3]) {
 }
 
 #[test]
+fn under_cyclictests_name_files_that_cannot_be_opened_are_told_in_its_words() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let no_file = ": No such file or directory\n";
+    // In cyclictest's words, which would measure for ever, and lose the histogram in the end.
+    let in_its_words = [
+        ("json", 2, "Failed to open '/proc/nowhere/h'\n"),
+        ("histfile", 1, "opening histogram file:"),
+    ];
+    for (option, code, words) in in_its_words {
+        let line = format!("measure cyclic --cyclictest -p80 -h10 -q --{option}=/proc/nowhere/h");
+        let output = run(&line, folder.path());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(text, format!("{words}{no_file}"), "{line}");
+        assert_eq!(output.status.code(), Some(code), "{line}");
+    }
+}
+
+#[test]
 fn cpus_words_and_files_that_cannot_be_are_refused_before_anything_runs() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
@@ -88,19 +107,6 @@ fn cpus_words_and_files_that_cannot_be_are_refused_before_anything_runs() {
         "measure cyclic --samples 1000000 --histogram /proc/nowhere/h",
         nowhere,
     );
-    let no_file = ": No such file or directory\n";
-    // In cyclictest's words, which would measure for ever, and lose the histogram in the end.
-    let in_its_words = [
-        ("json", 2, "Failed to open '/proc/nowhere/h'\n"),
-        ("histfile", 1, "opening histogram file:"),
-    ];
-    for (option, code, words) in in_its_words {
-        let line = format!("measure cyclic --cyclictest -p80 -h10 -q --{option}=/proc/nowhere/h");
-        let output = run(&line, folder.path());
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(text, format!("{words}{no_file}"), "{line}");
-        assert_eq!(output.status.code(), Some(code), "{line}");
-    }
     check(
         "measure eval -o /proc/nowhere",
         ["cannot make /proc/nowhere", "", "-o /tmp/eval"],
