@@ -128,7 +128,7 @@ struct task_state {
 	rts_u64 slept_ns; // since when it sleeps, or slept last
 	rts_u64 armed_ns; // until when it sleeps at most, or slept last; 0: no such time
 	rts_u64 timer_due_ns; // when the timer below is due, as it armed that last
-	rts_u32 timer;  // one that woke it, and that is not its sleep's; 0: none
+	rts_u32 timer;  // the one that woke it last, as steps number it; 0: none did
 	rts_u8 arms;    // its sleep's timer was armed after its last sleep
 	rts_u8 resumed; // its activation goes on behind a sleep
 	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep

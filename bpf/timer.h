@@ -16,10 +16,11 @@ static __always_inline rts_u64 hrtimer_expiry_ns(struct hrtimer *timer)
 	return timer->node.expires - timer->base->offset;
 }
 
-// What tells timers apart. The verifier lets nobody compute with a pointer, but a copy of half of
-// it is a number; left alone, the compiler makes that copy by computing with the whole.
+// A step's number has a sign, which says what it is of.
 #define HRTIMER_ID_MASK 0x7fffffff
 
+// What tells timers apart. The verifier lets nobody compute with a pointer, but a copy of half of
+// it is a number; left alone, the compiler makes that copy by computing with the whole.
 static __always_inline rts_u32 hrtimer_address(struct hrtimer *timer)
 {
 	rts_u32 address;

@@ -1,6 +1,7 @@
 //! The trace ends, or a window of it: what is open then.
 
-use super::run::{Belief, Holder, Part, stretches};
+use super::run::{Belief, Holder, Part};
+use super::stretches::stretches;
 use super::waker::CpuWhat;
 use super::{Kernel, Sink};
 

@@ -1,7 +1,8 @@
 //! The handlers that run on a CPU: interrupts, one inside the other, and the softirq below them.
 
 use super::process::ProcId;
-use super::run::{Holder, Part, Run, stretches};
+use super::run::{Holder, Part, Run};
+use super::stretches::stretches;
 use super::waker::{CpuWhat, Waker};
 use crate::bind::{IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 

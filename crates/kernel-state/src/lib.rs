@@ -25,6 +25,7 @@ mod queue;
 mod run;
 mod sched;
 mod statedump;
+mod stretches;
 mod syscalls;
 mod task_filter;
 mod tid_map;

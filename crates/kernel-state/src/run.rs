@@ -4,13 +4,10 @@
 //! what some tasks do themselves, their switch away from the CPU among it, and events can be lost.
 //! What nobody knows is told as unknown; it is never given to the task that was seen last.
 
-use super::handlers::Handlers;
 use super::process::ProcId;
+use super::stretches::stretches;
 use super::waker::CpuWhat;
 use super::{Change, Kernel, Sink};
-
-/// A run with more stretches than this is told before it is over, as what it is so far.
-const STRETCHES_MAX: usize = 1 << 14;
 
 /// Where a CPU's event is earlier than the one before it by as much, a clock was set, or events are
 /// not in order. By less they can be where an interrupt comes while one is written.
@@ -40,7 +37,7 @@ impl Holder {
     }
 
     /// What the CPU does for it outside of handlers.
-    fn work(self, seen: CpuWhat) -> CpuWhat {
+    pub(super) fn work(self, seen: CpuWhat) -> CpuWhat {
         match (self, seen) {
             (Holder::Unknown, _) => CpuWhat::Unknown,
             (Holder::Idle, _) => CpuWhat::Idle,
@@ -112,47 +109,6 @@ impl Run {
     /// Up to here it surely had the CPU.
     pub fn sure_ns(&self) -> i64 {
         self.begin_ns.max(self.proven_ns)
-    }
-
-    /// From `from_ns` on, or the run's begin, the CPU has handled this; what interrupted a softirq
-    /// is not part of it.
-    pub fn handles(&mut self, what: CpuWhat, from_ns: i64) {
-        let from_ns = from_ns.max(self.begin_ns);
-        if what == CpuWhat::Irq {
-            while self.stretches.last().is_some_and(|(ns, _)| *ns >= from_ns) {
-                self.stretches.pop();
-            }
-            self.stretches.push((from_ns, what));
-            return;
-        }
-        let is_before = |(ns, _): &(i64, CpuWhat)| *ns < from_ns;
-        let first = self.stretches.iter().rposition(is_before);
-        let first = first.map_or(0, |before| before + 1);
-        let inside = self.stretches[first..].iter_mut();
-        inside
-            .filter(|(_, inside)| *inside != CpuWhat::Irq)
-            .for_each(|(_, inside)| *inside = what);
-        if self
-            .stretches
-            .get(first)
-            .is_none_or(|(ns, _)| *ns != from_ns)
-        {
-            self.stretches.insert(first, (from_ns, what));
-        }
-    }
-
-    /// The same of what it handles now.
-    pub fn note_open(&mut self, handlers: &Handlers) {
-        if let Some(softirq) = handlers.softirq() {
-            self.handles(CpuWhat::Softirq, softirq.since_ns);
-        }
-        if let Some(since_ns) = handlers.hard_since_ns() {
-            self.handles(CpuWhat::Irq, since_ns);
-        }
-        if self.is_found {
-            let sure_ns = self.sure_ns();
-            self.stretches.push((sure_ns, CpuWhat::Unknown));
-        }
     }
 
     /// What the CPU does outside of handlers, as far as the last switch says.
@@ -572,50 +528,6 @@ impl Kernel {
             self.queue_ran(cpu, (part.holder, part.begin_ns, part.end_ns), sink);
         }
     }
-
-    /// What a CPU does outside of handlers.
-    pub(super) fn work_on(&self, cpu: u32) -> CpuWhat {
-        let Some(state) = self.cpus.get(cpu as usize) else {
-            return CpuWhat::Unknown;
-        };
-        match state.run.task() {
-            Some(id) if self.processes.get(id).known_call().is_some() => CpuWhat::Call,
-            Some(_) => CpuWhat::Task,
-            None if state.run.idles() => CpuWhat::Idle,
-            None => CpuWhat::Unknown,
-        }
-    }
-
-    /// Notes what a CPU does now. A handler is noted where it ends: that of one is not certain
-    /// whose end was not recorded.
-    pub(super) fn follow<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
-        let (now_ns, work) = (self.now_ns, self.work_on(cpu));
-        let Some(state) = self.cpus.get_mut(cpu as usize) else {
-            return;
-        };
-        let stretches = &mut state.run.stretches;
-        if stretches.last().is_none_or(|(_, last)| *last != work) {
-            stretches.push((now_ns, work));
-        }
-        if stretches.len() > STRETCHES_MAX {
-            self.tell_early(cpu, work, sink);
-        }
-    }
-
-    /// Tells a run that goes on as what it is so far, so that memory is bounded.
-    fn tell_early<S: Sink>(&mut self, cpu: u32, what: CpuWhat, sink: &mut S) {
-        let end_ns = self.now_ns;
-        let state = &mut self.cpus[cpu as usize];
-        let holder = state.believed();
-        state.note_open_handlers();
-        let mut run = std::mem::take(&mut state.run);
-        let begin_ns = std::mem::replace(&mut run.begin_ns, end_ns);
-        let part = Part::known(holder, begin_ns, end_ns);
-        self.tell(cpu, &run, part, sink);
-        run.stretches.clear();
-        run.stretches.push((end_ns, what));
-        self.cpus[cpu as usize].run = run;
-    }
 }
 
 impl super::CpuState {
@@ -645,14 +557,6 @@ impl super::CpuState {
         woken.count += u64::from(is_first);
     }
 
-    /// What is handled now counts as what it seems so far, as nothing more is known; not where
-    /// nobody knows who has the CPU.
-    pub(super) fn note_open_handlers(&mut self) {
-        if self.handlers.are_open() && self.believed() != Holder::Unknown {
-            self.run.note_open(&self.handlers);
-        }
-    }
-
     /// Who is believed to have the CPU before its run is over.
     pub(super) fn believed(&self) -> Holder {
         match self.run.belief {
@@ -661,29 +565,4 @@ impl super::CpuState {
             _ => Holder::Unknown,
         }
     }
-}
-
-/// What a CPU did in a part of a run. Handlers are certain: their own events say so.
-pub(super) fn stretches(
-    all: &[(i64, CpuWhat)],
-    part: Part,
-    mut each: impl FnMut(CpuWhat, i64, i64),
-) {
-    let mut told_ns = part.begin_ns;
-    let mut emit = |what: CpuWhat, until_ns: i64| {
-        let until_ns = until_ns.min(part.end_ns);
-        if until_ns > told_ns {
-            each(what, told_ns, until_ns);
-            told_ns = until_ns;
-        }
-    };
-    let mut now = part.holder.work(CpuWhat::Unknown);
-    for &(since_ns, what) in all {
-        emit(now, since_ns);
-        now = match what {
-            CpuWhat::Irq | CpuWhat::Softirq => what,
-            seen => part.holder.work(seen),
-        };
-    }
-    emit(now, part.end_ns);
 }

@@ -215,3 +215,16 @@ fn who_never_sleeps_is_judged_by_each_of_its_waits_for_a_cpu() {
         ("there is no sample", 0, 0),
     );
 }
+
+#[test]
+fn who_came_on_its_cpu_unseen_may_have_worked_for_all_of_its_activation() {
+    // Only its end is recorded on CPU 0.
+    let trace = || {
+        let trace = SyntheticTrace::new().at(0).block(HOG, Task::IDLE);
+        let trace = trace.cpu(1).at(1_000).wake_for(WORK, 0);
+        trace.cpu(0).at(20_000).block(WORK, Task::IDLE)
+    };
+    let unknown = ("nobody knows how long 1 of them lasted", 0, 0);
+    check(trace(), "work of work within 1ms", unknown);
+    check(trace(), "work of work within 25ms", ("held", 0, 0));
+}

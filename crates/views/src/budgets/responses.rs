@@ -14,7 +14,9 @@ struct Open {
     own_ns: i64,
     /// Since when it runs.
     since_ns: Option<i64>,
-    /// Nobody knows how long it lasted: events were lost in it, or it ended unseen.
+    /// Nobody knows since when its thread had waited.
+    unbegun: bool,
+    /// It lasted no longer than it seems: it ended unseen, and its thread may have had others.
     lossy: bool,
     /// Nobody knows for how long its thread ran.
     own_lossy: bool,
@@ -28,6 +30,9 @@ pub(super) struct Response {
     pub process: ProcId,
     pub begin_ns: i64,
     pub own_ns: i64,
+    /// Nobody knows when it began.
+    pub unbegun: bool,
+    /// It was no longer than that.
     pub lossy: bool,
     pub own_lossy: bool,
 }
@@ -206,7 +211,7 @@ impl Responses {
         process: ProcId,
         at_ns: i64,
         woken_ns: Option<i64>,
-        (lossy, own_lossy): (bool, bool),
+        (unbegun, own_lossy): (bool, bool),
     ) {
         let made = self.made.remove(&process);
         let due_ns = self.due_ns.remove(&process);
@@ -214,6 +219,7 @@ impl Responses {
             begin_ns: due_ns.map_or(woken_ns, |due_ns| due_ns.min(woken_ns)),
             own_ns: 0,
             since_ns: None,
+            unbegun: false,
             lossy: false,
             own_lossy: false,
             made,
@@ -226,7 +232,7 @@ impl Responses {
                 None => return,
             },
         };
-        open.lossy |= lossy;
+        open.unbegun |= unbegun;
         open.own_lossy |= own_lossy;
         open.since_ns = Some(at_ns);
     }
@@ -260,6 +266,7 @@ impl Open {
             process,
             begin_ns: self.begin_ns,
             own_ns: self.own_ns,
+            unbegun: self.unbegun,
             lossy: self.lossy,
             own_lossy: self.own_lossy,
         }
