@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -315,14 +315,18 @@ fn loads_end_with_the_evaluation_however_it_ends() {
                 child.0.wait().expect("it ends");
             }
         }
-        until("no load is left", || of(owner).is_empty().then_some(()));
-        let left = || !folders(owner).is_empty();
-        until("no folder is left", || (!left()).then_some(()));
-        let recorders = || recorders(owner);
-        until("no flight recorder is left", || {
-            (!recorders()).then_some(())
-        });
+        nothing_stays(owner);
     }
+}
+
+/// Waits until nothing is left of the loads of `owner`, nor of its flight recorder.
+fn nothing_stays(owner: u32) {
+    until("no load is left", || of(owner).is_empty().then_some(()));
+    let left = || !folders(owner).is_empty();
+    until("no folder is left", || (!left()).then_some(()));
+    until("no flight recorder is left", || {
+        (!recorders(owner)).then_some(())
+    });
 }
 
 /// Whether `owner` has a flight recorder in tracefs.
@@ -411,14 +415,100 @@ fn out_of_memory_a_load_dies_before_who_measures_and_that_is_told() {
         let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj"));
         text.unwrap_or_default().trim().to_owned()
     };
+    // Who cleans up is no load.
+    let keepers = processes(|pid, line| line.contains("load-part keeper") && pid != owner);
+    let mine = of(owner);
+    let (keepers, loads): (Vec<u32>, Vec<u32>) = mine.iter().partition(|pid| keepers.contains(pid));
     // Those that have ended meanwhile have none.
-    let scores: Vec<String> = of(owner).into_iter().map(score).collect();
+    let scores: Vec<String> = loads.into_iter().map(score).collect();
     assert!(
         scores.iter().all(|one| one.is_empty() || one == "1000"),
         "{scores:?}"
     );
+    assert_eq!(keepers.len(), 1);
     assert_ne!(score(owner), "1000");
+    // Where we may say so: that takes CAP_SYS_RESOURCE.
+    assert!(["-1000", &score(owner)].contains(&&*score(keepers[0])));
     ended(folder.path(), child, 0);
+}
+
+#[test]
+fn out_of_memory_who_measures_dies_after_the_loads_and_nothing_stays() {
+    let _alone = testkit::privileged();
+    let name = "an evaluation out of memory";
+    let Some(group) = MemoryGroup::new(192 << 20) else {
+        return testkit::skip(name, "no control group of memory can be made");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = eval(folder.path(), "--for 40s --load hackbench,compile");
+    let mut child = Running(group.spawn(&mut command));
+    let owner = child.0.id();
+    until("all loads", || (of(owner).len() > 6).then_some(()));
+    until("its flight recorder", || recorders(owner).then_some(()));
+    let mut hogs = Vec::new();
+    let status = until("its end", || {
+        hogs.extend((hogs.len() < 40).then(|| group.hog()));
+        std::thread::sleep(Duration::from_millis(100));
+        child.0.try_wait().expect("a child")
+    });
+    assert_eq!(status.signal(), Some(libc::SIGKILL), "{status}");
+    nothing_stays(owner);
+}
+
+/// A control group whose processes may use so much memory.
+struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    fn new(bytes_max: u64) -> Option<MemoryGroup> {
+        let group = |root: &str, file: &str| {
+            let path = Path::new(root).join(format!("rtscope-test-{}", std::process::id()));
+            std::fs::create_dir(&path).ok()?;
+            let group = MemoryGroup(path);
+            let limited = std::fs::write(group.0.join(file), bytes_max.to_string());
+            limited.ok().map(|()| group)
+        };
+        let first = group("/sys/fs/cgroup/memory", "memory.limit_in_bytes");
+        first.or_else(|| group("/sys/fs/cgroup", "memory.max"))
+    }
+
+    fn spawn(&self, command: &mut Command) -> Child {
+        let procs = self.0.join("cgroup.procs");
+        // SAFETY: a file is written; no lock of another thread is taken.
+        unsafe { command.pre_exec(move || std::fs::write(&procs, "0")) };
+        command.spawn().expect("it starts")
+    }
+
+    /// Something that needs less of it than who measures, and more than who cleans up.
+    fn hog(&self) -> Hog {
+        let line = "{ head -c 48M /dev/zero; exec sleep 60; } | exec tail -c 48M >/dev/null";
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", line]).process_group(0);
+        Hog(self.spawn(&mut command))
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        // Who was killed may not be gone yet.
+        for _ in 0..PATIENCE {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(std::thread::panicking(), "somebody stays in {:?}", self.0);
+    }
+}
+
+/// A process group of its own.
+struct Hog(Child);
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        // SAFETY: a signal to a group whose leader is our child, not yet reaped.
+        unsafe { libc::kill(-self.0.id().cast_signed(), libc::SIGKILL) };
+        self.0.wait().ok();
+    }
 }
 
 #[test]

@@ -9,12 +9,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal};
 use rustix::thread::UnshareFlags;
 
-use super::kind::GOODBYE;
+use super::kind::{GOODBYE, PIPE_WHOLE};
 use super::{LoadOrder, left};
 use host::task;
 
-/// Out of memory, the kernel kills a load before anything else.
-const OOM_SCORE: &str = "1000";
+/// Out of memory, we stay: a few pages, and somebody has to clean up. Whoever measures has locked
+/// its memory, so that killing it gives nothing at once, and the kernel looks for another.
+const OOM_SCORE: &str = "-1000";
 
 /// Why a load was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +27,23 @@ pub enum Over {
 }
 
 /// Keeps a load until the end of our input, which whoever measures holds; all of it is gone then.
+/// Why it ended before its time goes to our output; we stay, as somebody has to clean up when
+/// whoever measures dies later.
 ///
 /// # Errors
-/// What the operating system refused, or why the load ended before its time.
+/// What the operating system refused.
 pub fn keep(order: &LoadOrder) -> Result<Over> {
     let kept = start(order).and_then(|worker| until_over(order, worker));
     if let Err(error) = &kept {
-        order.note(&error.to_string());
+        tell(&error.to_string());
     }
     kept
+}
+
+/// Whoever measures reads it; one that is dead needs it no longer.
+fn tell(why: &str) {
+    let told = why.get(..PIPE_WHOLE).unwrap_or(why);
+    rustix::io::write(std::io::stdout(), told.as_bytes()).ok();
 }
 
 fn start(order: &LoadOrder) -> Result<Child> {
@@ -50,7 +59,7 @@ fn start(order: &LoadOrder) -> Result<Child> {
         joined.map_err(cannot("join its control group"))?;
     }
     task::stay_within(&order.cpus)?;
-    // A load that must stay alive at all costs would be strange; refused, it is as any other.
+    // Without the privilege, as likely as whoever measures, but smaller.
     fs::write("/proc/self/oom_score_adj", OOM_SCORE).ok();
     // SAFETY: it changes nothing but in which namespace our children are; we have one thread.
     let apart = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWPID) };
@@ -72,32 +81,33 @@ fn until_over(order: &LoadOrder, mut worker: Child) -> Result<Over> {
         PollFd::new(&input, PollFlags::IN),
         PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN),
     ];
-    while let Err(error) = poll(&mut both, None) {
-        if error != rustix::io::Errno::INTR {
-            return Err(cannot(error));
-        }
-    }
+    wait_for(&mut both).map_err(cannot)?;
     let told = !both[0].revents().is_empty();
     worker.kill().ok();
     let status = worker.wait();
     // With a namespace all of it has gone with its first process.
     left::kill_below(std::process::id());
-    if told {
-        // Nobody may be left who would.
-        fs::remove_dir_all(&order.folder).ok();
-        let mut said = [0; GOODBYE.len()];
-        let goodbye = rustix::io::read(&input, &mut said);
-        return Ok(match goodbye {
-            Ok(1..) => Over::Told,
-            _ => Over::Orphaned,
-        });
+    if !told {
+        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        let noted = fs::read_to_string(order.folder.join(super::WHY)).ok();
+        tell(&noted.unwrap_or_else(|| format!("its worker ended: {status}")));
+        wait_for(&mut both[..1]).map_err(cannot)?;
     }
-    if let Ok(why) = fs::read_to_string(order.folder.join(super::WHY)) {
-        return Err(Error::new(event::ErrorKind::Interrupted, why));
+    // Nobody may be left who would.
+    fs::remove_dir_all(&order.folder).ok();
+    let mut said = [0; GOODBYE.len()];
+    let goodbye = rustix::io::read(&input, &mut said);
+    Ok(match goodbye {
+        Ok(1..) => Over::Told,
+        _ => Over::Orphaned,
+    })
+}
+
+fn wait_for(any: &mut [PollFd]) -> rustix::io::Result<()> {
+    loop {
+        match poll(any, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other.map(drop),
+        }
     }
-    let found = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-    Err(Error::new(
-        event::ErrorKind::Interrupted,
-        format!("its worker ended: {found}"),
-    ))
 }

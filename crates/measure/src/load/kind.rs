@@ -8,6 +8,8 @@ use event::{Error, Result};
 pub(super) const OWNER: &str = "RTSCOPE_LOAD";
 /// What whoever measures writes to the load's keeper before it closes the keeper's input.
 pub(super) const GOODBYE: &[u8] = b".";
+/// So many bytes at most are in a pipe whole or not at all (PIPE_BUF).
+pub(super) const PIPE_WHOLE: usize = 4096;
 
 /// A kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

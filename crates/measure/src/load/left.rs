@@ -86,6 +86,14 @@ pub(super) fn own_mark() -> String {
     format!("{pid}:{begin}")
 }
 
+/// Who this process of a load belongs to, once that is dead. Not our parent, which may have died
+/// before we could ask for it.
+pub fn dead_owner() -> Option<u32> {
+    let mark = std::env::var(OWNER).ok()?;
+    let (owner, begin) = parse_mark(&mark)?;
+    (!lives(owner, Some(begin))).then_some(owner)
+}
+
 /// When the process began, by the clock of `/proc`; none of a dead one.
 pub fn begin_ticks(pid: u32) -> Option<u64> {
     let stat = stat_of(pid).filter(|stat| !stat.is_dead)?;
@@ -191,6 +199,10 @@ fn owner_of(pid: u32) -> Option<(u32, u64)> {
         let word = std::str::from_utf8(word).ok()?;
         word.strip_prefix(OWNER)?.strip_prefix('=')
     })?;
+    parse_mark(mark)
+}
+
+fn parse_mark(mark: &str) -> Option<(u32, u64)> {
     let (pid, begin) = mark.split_once(':')?;
     Some((pid.parse().ok()?, begin.parse().ok()?))
 }
@@ -254,9 +266,7 @@ mod tests {
 
     #[test]
     fn our_own_mark_is_of_a_process_that_lives() {
-        let mark = own_mark();
-        let (pid, begin) = mark.split_once(':').expect("both");
-        let (pid, begin) = (pid.parse().expect("a pid"), begin.parse().expect("ticks"));
+        let (pid, begin) = parse_mark(&own_mark()).expect("both");
         assert!(lives(pid, Some(begin)) && !lives(pid, Some(begin + 1)));
         assert!(cpu_time_of(pid) >= Duration::ZERO);
     }

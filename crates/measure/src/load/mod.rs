@@ -28,11 +28,12 @@ use std::process::{Child, Command, Stdio};
 use event::{Cpu, Duration, Error, Result};
 
 use host::shield;
-use kind::{GOODBYE, OWNER};
+use kind::{GOODBYE, OWNER, PIPE_WHOLE};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use keeper::{Over, keep};
 pub use kind::Load;
-pub use left::{LeftLoad, begin_ticks, left};
+pub use left::{LeftLoad, begin_ticks, dead_owner, left};
 pub use proof::{Look, Proof, State};
 pub use starved::Starved;
 pub use work::work;
@@ -40,7 +41,7 @@ pub use work::work;
 /// How long a load has to end when it is told to.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 const LOOKS_MAX: u32 = 1_000;
-/// Why a load ended, in its folder.
+/// Why its worker ended, in its folder.
 const WHY: &str = "why";
 
 /// Where loads run.
@@ -91,7 +92,7 @@ impl LoadOrder {
         command
     }
 
-    /// Notes why the load ended, for who asks.
+    /// Notes why the worker ended, for its keeper.
     fn note(&self, why: &str) {
         // Without room the status of the process has to do.
         std::fs::write(self.folder.join(WHY), why).ok();
@@ -135,6 +136,7 @@ pub fn start(load: Load, plan: &LoadPlan) -> Result<Running> {
         .env(name, value)
         .process_group(0)
         .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .map_err(cannot)?;
     Ok(Running {
@@ -173,10 +175,23 @@ impl Running {
         if self.ended.is_some() {
             return None;
         }
-        let status = self.keeper.try_wait().ok().flatten()?;
-        let why = std::fs::read_to_string(self.folder.0.join(WHY));
-        self.ended = Some(why.unwrap_or_else(|_| format!("its keeper ended: {status}")));
+        self.ended = self.told().or_else(|| {
+            let status = self.keeper.try_wait().ok().flatten()?;
+            Some(format!("its keeper ended: {status}"))
+        });
         self.ended.clone()
+    }
+
+    /// What its keeper says of its end, if it has said it.
+    fn told(&self) -> Option<String> {
+        let output = self.keeper.stdout.as_ref()?;
+        let mut said = [PollFd::new(output, PollFlags::IN)];
+        if poll(&mut said, Some(&Timespec::default())).ok()? == 0 {
+            return None;
+        }
+        let mut why = [0; PIPE_WHOLE];
+        let length = rustix::io::read(output, &mut why).ok()?;
+        (length > 0).then(|| String::from_utf8_lossy(&why[..length]).into_owned())
     }
 
     /// What it was until now.

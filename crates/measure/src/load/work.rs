@@ -29,6 +29,9 @@ const IDLE_GOES_MAX: u32 = 10;
 /// What its stressor of memory maps in each go: before it has, it completes nothing.
 const VM_BYTES: &str = "16M";
 
+/// Out of memory, the kernel kills a load before anything else; but not its keeper, who cleans up.
+const OOM_SCORE: &str = "1000";
+
 /// Runs a load until it fails, or until it is killed.
 ///
 /// # Errors
@@ -44,6 +47,8 @@ pub fn work(order: &LoadOrder) -> Result<std::convert::Infallible> {
 /// The kernel kills us with the keeper; in a namespace of our own that ends all of the load.
 fn tied_to_keeper() -> Result<()> {
     task::call_yourself("rtscope-load")?;
+    // A load that must stay alive at all costs would be strange; refused, it is as any other.
+    fs::write("/proc/self/oom_score_adj", OOM_SCORE).ok();
     let tied = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     tied.map_err(|error| Error::io("cannot tie the load to its keeper", error.into()))?;
     // The keeper holds the other end, and may have died before the call above.

@@ -1,6 +1,5 @@
 //! A process of a load: what `measure eval` starts of itself.
 
-use std::os::unix::process::parent_id;
 use std::time::Duration;
 
 use capture::session::clear_after;
@@ -26,20 +25,21 @@ pub fn run(typed: &LoadPart) -> Result<Outcome> {
     }
 }
 
-/// Looks at whether our parent is gone, so far apart; the kernel closes its files then.
+/// Looks at whether who measured is gone, so far apart; the kernel closes its files then.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const LOOKS_MAX: usize = 200;
 
 /// Keeps the load. Where whoever measured was killed, its flight recorder goes too: it would go on
 /// recording, at a cost for all.
 fn keep(order: &LoadOrder) -> Result<()> {
-    let owner = parent_id();
     match load::keep(order)? {
         Over::Told => return Ok(()),
         Over::Orphaned => {}
     }
     for _ in 0..LOOKS_MAX {
-        if parent_id() != owner && clear_after(owner)? {
+        if let Some(owner) = load::dead_owner()
+            && clear_after(owner)?
+        {
             return Ok(());
         }
         std::thread::sleep(LOOK_INTERVAL);
