@@ -51,9 +51,15 @@ impl PageBlock {
 
     /// The time of the last event of page `index`.
     fn end(&self, index: usize) -> Option<Instant> {
+        self.last_before(index, Instant::MAX)
+    }
+
+    /// The time of the last event of page `index` before `until`.
+    fn last_before(&self, index: usize, until: Instant) -> Option<Instant> {
         let page = Page::parse(&self.layout, self.page(index)).ok()?;
-        let last = page.events().flatten().last()?;
-        Some(Instant::from_ns(last.time_ns as i64))
+        let times = page.events().flatten();
+        let times = times.map(|event| Instant::from_ns(event.time_ns as i64));
+        times.take_while(|time| *time < until).last()
     }
 }
 
@@ -119,6 +125,15 @@ impl CpuPages {
         self.spans.iter().flat_map(PageSpan::iter)
     }
 
+    /// The time of the last event before `until`.
+    fn last_before(&self, until: Instant) -> Option<Instant> {
+        let in_span = |span: &PageSpan| {
+            let mut pages = span.pages.clone().rev();
+            pages.find_map(|index| span.block.last_before(index, until))
+        };
+        self.spans.iter().rev().find_map(in_span)
+    }
+
     /// The times of the first and the last event; none without events.
     pub fn range(&self) -> Option<TimeRange> {
         let places = |span: &PageSpan| {
@@ -147,9 +162,20 @@ impl CpuPages {
 pub struct Pages {
     /// One entry per CPU, in order.
     pub cpus: Vec<CpuPages>,
+    /// What happened from then on is for the next drain, though some of it is in the pages.
+    pub until: Instant,
+    /// When the recorder ran again behind a stop: what happened until then is not in the pages.
+    pub resumed: Vec<Instant>,
 }
 
 impl Pages {
+    /// The time of the last event that is not for the next drain: the recorder ran at least until
+    /// then.
+    pub fn newest(&self) -> Option<Instant> {
+        let last = |cpu: &CpuPages| cpu.last_before(self.until);
+        self.cpus.iter().filter_map(last).max()
+    }
+
     /// How many pages.
     pub fn page_count(&self) -> usize {
         self.cpus
@@ -197,7 +223,13 @@ impl History {
     /// The pages that may hold events of `range`, shared with this history. A CPU without any is
     /// listed with none.
     pub fn overlapping(&self, range: TimeRange) -> Pages {
-        let mut found = Pages::default();
+        let resumed = self.drains.iter().flat_map(|pages| &pages.resumed);
+        let is_inside = |at: &Instant| range.begin < *at && *at < range.end;
+        let mut found = Pages {
+            cpus: Vec::new(),
+            until: range.end,
+            resumed: resumed.copied().filter(is_inside).collect(),
+        };
         for cpu in self.drains.iter().flat_map(|pages| &pages.cpus) {
             let spans = cpu.spans.iter().filter_map(|span| span.overlapping(range));
             match found.cpus.iter_mut().find(|known| known.cpu == cpu.cpu) {
@@ -237,6 +269,7 @@ mod tests {
         let spans = vec![PageSpan::whole(Arc::new(block))];
         Pages {
             cpus: vec![CpuPages { cpu: Cpu(0), spans }],
+            ..Pages::default()
         }
     }
 

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use event::{Cpu, Error, ErrorKind, Result, Tid};
-use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, Switch, Tracefs};
+use event::{Cpu, Error, ErrorKind, Instant, Result, Tid};
+use ftrace::{
+    CpuStatistics, EventName, Formats, Instance, Page, PageLayout, PagePipe, Switch, Tracefs,
+};
 
-use crate::housekeeping;
 use crate::kernel_filter;
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::probes::Probes;
 use crate::select::{EventSelection, Selected};
 use crate::traced_functions::{FunctionPatterns, TracedFunctions};
+use crate::{clock, housekeeping};
 
 /// Says who has a CPU.
 const SWITCH: &str = "sched:sched_switch";
@@ -76,6 +78,8 @@ pub struct Recorder {
     buffer_bytes_per_cpu: usize,
     /// Memory for the next drain of each CPU, touched before it is needed.
     spares: Vec<Vec<u8>>,
+    /// When it ran again behind a stop, since the last drain.
+    resumed: Vec<Instant>,
     // Behind the instance: an event that is enabled cannot be removed.
     probes: Option<Probes>,
     functions: Option<TracedFunctions>,
@@ -133,6 +137,7 @@ impl Recorder {
             selected,
             buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
             spares: Vec::new(),
+            resumed: Vec::new(),
             probes: None,
             functions,
         };
@@ -177,34 +182,47 @@ impl Recorder {
         self.instance.stop()
     }
 
-    /// Records again, and makes memory ready for the next drain.
+    /// Records again; gives since when.
     ///
     /// # Errors
     /// When tracefs refuses.
-    pub fn resume(&mut self) -> Result<()> {
+    pub fn resume(&mut self) -> Result<Instant> {
+        let now = clock::monotonic();
+        self.resumed.push(now);
         self.instance.start()?;
-        self.refill_spares();
-        Ok(())
+        Ok(now)
     }
 
-    /// Takes everything out of the rings: a copy, nothing is looked at. Stop first, or a busy CPU
-    /// keeps it busy until as many bytes as a ring holds have passed.
+    /// Takes out of the rings what was recorded before `until`: a copy, of which nothing but the
+    /// begin of each page is looked at. The recorder need not stop for it: what comes meanwhile is
+    /// for the next drain, but for a few events. Makes memory ready for that.
     ///
     /// # Errors
     /// When the kernel refuses; the pages read so far are lost.
-    pub fn drain(&mut self) -> Result<Pages> {
+    pub fn drain(&mut self, until: Instant) -> Result<Pages> {
         let limit = self.ring_bytes();
         let mut cpus = Vec::with_capacity(self.pipes.len());
         for pipe in &mut self.pipes {
             let mut bytes = self.spares.pop().unwrap_or_default();
-            read_all(pipe, &mut bytes, limit)?;
+            read_until(pipe, &self.formats.layout, &mut bytes, (until, limit))?;
+            if bytes.len() <= limit / SMALL_PART {
+                // A full ring's memory for little: hits in short order would fill the history.
+                let kept = bytes.clone();
+                self.spares.push(bytes);
+                bytes = kept;
+            }
             let block = PageBlock::new(pipe.cpu(), self.formats.layout, bytes);
             cpus.push(CpuPages {
                 cpu: pipe.cpu(),
                 spans: vec![PageSpan::whole(Arc::new(block))],
             });
         }
-        Ok(Pages { cpus })
+        self.refill_spares();
+        Ok(Pages {
+            cpus,
+            until,
+            resumed: std::mem::take(&mut self.resumed),
+        })
     }
 
     /// What each CPU's ring has counted.
@@ -354,7 +372,16 @@ fn ring_bytes(layout: &PageLayout, buffer_bytes_per_cpu: usize) -> usize {
     (pages + 2) * layout.page_size_bytes()
 }
 
-fn read_all(pipe: &mut PagePipe, bytes: &mut Vec<u8>, limit: usize) -> Result<()> {
+/// A drain that takes no more than this part of the ring is copied.
+const SMALL_PART: usize = 16;
+
+/// Reads the pages that begin before `until`, and at most one more.
+fn read_until(
+    pipe: &mut PagePipe,
+    layout: &PageLayout,
+    bytes: &mut Vec<u8>,
+    (until, limit): (Instant, usize),
+) -> Result<()> {
     let page = pipe.page_size_bytes();
     bytes.clear();
     while bytes.len() + page <= limit {
@@ -362,6 +389,10 @@ fn read_all(pipe: &mut PagePipe, bytes: &mut Vec<u8>, limit: usize) -> Result<()
         bytes.resize(begin + page, 0);
         if !pipe.read_page(&mut bytes[begin..])? {
             bytes.truncate(begin);
+            break;
+        }
+        let begins = Page::parse(layout, &bytes[begin..]).map(|page| page.time_ns);
+        if begins.is_ok_and(|begin_ns| begin_ns >= until.as_ns().max(0) as u64) {
             break;
         }
         housekeeping::let_equals_run();

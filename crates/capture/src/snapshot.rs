@@ -156,8 +156,8 @@ impl SnapshotSummary {
 /// Writes the snapshot `root`. It appears whole or not at all.
 ///
 /// What the rings overwrote before the first page of a CPU is history; what is missing between two
-/// of its pages is a loss. Between two drains the rings stood still: that counts as at least one
-/// lost event.
+/// of its pages is a loss. Where the rings stood still, that counts as at least one lost event of
+/// each CPU.
 ///
 /// # Errors
 /// [`event::ErrorKind::AlreadyExists`] when `root` is there; [`event::ErrorKind::StorageFull`]
@@ -188,7 +188,7 @@ pub fn write_snapshot(
     let mut cpus = Vec::with_capacity(pages.cpus.len());
     for cpu_pages in &pages.cpus {
         cpus.push(convert(
-            cpu_pages,
+            (cpu_pages, pages),
             trace.cpu(cpu_pages.cpu, &groups)?,
             formats,
             window,
@@ -233,23 +233,23 @@ pub struct Seen<'a> {
 
 /// From the first to the last event of all CPUs.
 fn window_of(pages: &Pages) -> TimeRange {
-    let ranges: Vec<_> = pages.cpus.iter().filter_map(|cpu| cpu.range()).collect();
-    let begin = ranges.iter().map(|range| range.begin).min();
-    let end = ranges.iter().map(|range| range.end).max();
+    let begins = pages.cpus.iter().filter_map(|cpu| cpu.range());
+    let begin = begins.map(|range| range.begin).min();
     TimeRange {
         begin: begin.unwrap_or_default(),
-        end: end.unwrap_or_default(),
+        end: pages.newest().unwrap_or_default(),
     }
 }
 
-/// Writes one CPU's pages. All rings stop together, so that a stream reaches to the window's end;
-/// where nothing was overwritten, it also reaches back to the begin.
+/// Writes one CPU's pages. All rings are read up to one instant, so that a stream reaches to the
+/// window's end; where nothing was overwritten, it also reaches back to the begin.
 fn convert(
-    pages: &CpuPages,
-    mut converter: CpuConverter,
+    (pages, of): (&CpuPages, &Pages),
+    converter: CpuConverter,
     formats: &Formats,
     window: TimeRange,
 ) -> Result<CpuTotals> {
+    let mut converter = converter.without(of.until, &of.resumed);
     let overwritten =
         |page: &[u8]| Page::parse(&formats.layout, page).is_ok_and(|page| page.missed.is_some());
     if !pages.iter().next().is_some_and(overwritten) {
@@ -260,9 +260,6 @@ fn convert(
         for page in span.iter() {
             converter.page(page, before, 1)?;
             before = Before::Running;
-        }
-        if before == Before::Running {
-            before = Before::Stopped;
         }
     }
     converter.covers(window.end)?;

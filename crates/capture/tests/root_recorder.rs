@@ -1,5 +1,7 @@
 //! The flight recorder on this kernel: stop, drain, resume, trigger. Needs root.
 
+use event::Instant;
+
 use capture::{EventSelection, Mode, Recorder, RecorderConfig};
 use ftrace::Page;
 
@@ -46,7 +48,7 @@ fn a_drain_takes_all_that_the_rings_hold_and_recording_goes_on() {
             .iter()
             .map(|cpu| cpu.entries)
             .sum();
-        let pages = recorder.drain().expect("it drains");
+        let pages = recorder.drain(Instant::MAX).expect("it drains");
         assert!(entries > 100);
         assert_eq!(count(&pages, &recorder.formats()), entries);
         recorder.resume().expect("it goes on");
@@ -86,7 +88,13 @@ fn waking_the_named_task_stops_the_ring_in_the_kernel() {
         !recorder.is_running().expect("a state"),
         "the wake-up stopped it"
     );
-    assert!(recorder.drain().expect("it drains").page_count() > 0);
+    assert!(
+        recorder
+            .drain(Instant::MAX)
+            .expect("it drains")
+            .page_count()
+            > 0
+    );
 }
 
 #[test]
@@ -101,7 +109,7 @@ fn a_ring_that_went_round_says_how_much_history_it_overwrote() {
         .iter()
         .map(|cpu| cpu.overrun)
         .sum();
-    let pages = recorder.drain().expect("it drains");
+    let pages = recorder.drain(Instant::MAX).expect("it drains");
     assert!(overrun > 0);
     let formats = recorder.formats();
     let first = pages.cpus.iter().filter_map(|cpu| cpu.iter().next());
@@ -123,7 +131,7 @@ fn a_full_ring_is_drained_to_its_newest_event() {
     }
     recorder.stop().expect("it stops");
     let entries: u64 = statistics(&recorder).iter().map(|cpu| cpu.entries).sum();
-    let pages = recorder.drain().expect("it drains");
+    let pages = recorder.drain(Instant::MAX).expect("it drains");
     assert_eq!(count(&pages, &recorder.formats()), entries);
     let left: u64 = statistics(&recorder).iter().map(|cpu| cpu.entries).sum();
     assert_eq!(left, 0);

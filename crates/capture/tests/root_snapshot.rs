@@ -113,12 +113,20 @@ fn a_snapshot_holds_the_window_the_hit_and_the_evidence_as_they_were() {
     for _ in 0..2 {
         make_events();
         recorder.stop().expect("it stops");
-        history.push(recorder.drain().expect("it drains"));
-        recorder.resume().expect("it goes on");
+        make_events();
+        let running = recorder.resume().expect("it goes on");
+        history.push(recorder.drain(running).expect("it drains"));
     }
+    make_events();
+    let now = Instant::from_ns(host::task::monotonic_ns() as i64);
+    history.push(recorder.drain(now).expect("it drains"));
     let pages = history.overlapping(TimeRange::ALL);
     let drains = pages.cpus.iter().map(|cpu| cpu.spans.len()).max();
-    assert_eq!(drains, Some(2), "a history for two drains keeps two");
+    assert_eq!(
+        drains,
+        Some(3),
+        "a history for two full drains keeps three small ones"
+    );
     let ranges: Vec<_> = pages.cpus.iter().filter_map(|cpu| cpu.range()).collect();
     let begin = ranges
         .iter()
@@ -144,8 +152,8 @@ fn a_snapshot_holds_the_window_the_hit_and_the_evidence_as_they_were() {
     .expect("it is written");
     assert_eq!((summary.evidence_events, summary.missing.len()), (3, 0));
     assert!(summary.events() > 500);
-    // The rings stood still between the two drains: each CPU lost at least one event.
-    assert_eq!(summary.discarded(), pages.cpus.len() as u64);
+    // The rings stood still twice: each CPU lost at least one event each time.
+    assert_eq!(summary.discarded(), 2 * pages.cpus.len() as u64);
     read_back(&summary, window.end);
 }
 

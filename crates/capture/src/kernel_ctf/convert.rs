@@ -17,8 +17,6 @@ pub enum Before {
     History,
     /// The ring ran on: what is missing is a loss.
     Running,
-    /// The ring was stopped and emptied: at least one event is missing, nobody counted them.
-    Stopped,
 }
 
 /// What was written of one CPU.
@@ -71,6 +69,10 @@ pub struct CpuConverter {
     backwards: u64,
     /// From the pages' clock to the trace's.
     shift_ns: i64,
+    /// Until then the ring stood still, once more for each; the last one first.
+    stood_until_ns: Vec<u64>,
+    /// What happens from then on is left out.
+    end_ns: u64,
 }
 
 impl CpuConverter {
@@ -102,12 +104,36 @@ impl CpuConverter {
             damaged_pages: 0,
             backwards: 0,
             shift_ns: 0,
+            stood_until_ns: Vec::new(),
+            end_ns: u64::MAX,
         }
     }
 
     /// The same for pages whose clock is so far behind the trace's.
     pub fn shifted(self, shift_ns: i64) -> Self {
         CpuConverter { shift_ns, ..self }
+    }
+
+    /// The same for a ring that stood still up to each of `resumed`, where at least one event is
+    /// missing that nobody counted; what happens from `end` on is left out.
+    pub fn without(self, end: Instant, resumed: &[Instant]) -> Self {
+        let mut stood_until_ns: Vec<u64> = resumed.iter().copied().map(nanoseconds).collect();
+        stood_until_ns.sort_unstable_by(|a, b| b.cmp(a));
+        CpuConverter {
+            stood_until_ns,
+            end_ns: nanoseconds(end),
+            ..self
+        }
+    }
+
+    /// Counts the stops that were over by `time_ns`.
+    fn stops_until(&mut self, time_ns: u64) -> Result<()> {
+        while let Some(at_ns) = self.stood_until_ns.pop_if(|at_ns| *at_ns <= time_ns) {
+            self.lost(self.discarded.saturating_add(1))?;
+            // From then on everything is seen again, also where nothing happens for long.
+            self.covers(Instant::from_ns(at_ns as i64))?;
+        }
+        Ok(())
     }
 
     /// The events that were counted as lost so far.
@@ -138,7 +164,6 @@ impl CpuConverter {
         let missed = match before {
             Before::History => 0,
             Before::Running => counted.unwrap_or(0),
-            Before::Stopped => counted.unwrap_or(0).max(1),
         };
         self.lost(self.discarded.saturating_add(missed))?;
         if missed > 0 && self.turns_at(page.time_ns) {
@@ -153,6 +178,10 @@ impl CpuConverter {
                 return self.stream.gap();
             };
             let time_ns = event.time_ns.saturating_add_signed(shift_ns);
+            if time_ns >= self.end_ns {
+                return Ok(());
+            }
+            self.stops_until(time_ns)?;
             self.event(&classes, time_ns, event.record)?;
         }
         Ok(())
@@ -177,7 +206,8 @@ impl CpuConverter {
     /// # Errors
     /// When the stream cannot be written.
     pub fn covers(&mut self, time: Instant) -> Result<()> {
-        self.last_ns = self.last_ns.max(time.as_ns().max(0) as u64);
+        self.stops_until(nanoseconds(time))?;
+        self.last_ns = self.last_ns.max(nanoseconds(time));
         self.stream.covers(Instant::from_ns(self.last_ns as i64))
     }
 
@@ -202,14 +232,14 @@ impl CpuConverter {
     /// When a stream cannot be written.
     pub(crate) fn turned(&mut self) -> Result<Option<CpuTotals>> {
         if let Some((at, _)) = &self.next {
-            self.turn(at.as_ns().max(0) as u64)?;
+            self.turn(nanoseconds(*at))?;
         }
         Ok(self.turned.take())
     }
 
     /// Whether another stream takes over at `time_ns`, or did before.
     pub(crate) fn turns_at(&self, time_ns: u64) -> bool {
-        let at = self.next.as_ref().map(|(at, _)| at.as_ns().max(0) as u64);
+        let at = self.next.as_ref().map(|(at, _)| nanoseconds(*at));
         at.is_some_and(|at| at <= time_ns)
     }
 
@@ -314,6 +344,11 @@ impl CpuConverter {
             }),
         }
     }
+}
+
+/// The kernel's clock begins at 0.
+fn nanoseconds(at: Instant) -> u64 {
+    at.as_ns().max(0) as u64
 }
 
 /// The facts of a stream with what its file holds, of which `told` events say who has the CPU.

@@ -138,22 +138,20 @@ impl<'s> Flight<'s> {
 }
 
 impl OfKernel {
-    /// Takes what the rings hold, which stand still meanwhile.
-    fn drain(&mut self) -> Result<()> {
-        self.recorder.stop()?;
-        let drained = self.recorder.drain();
-        self.recorder.resume()?;
-        self.history.push(drained?);
-        Ok(())
+    /// Takes what the rings hold, which run on meanwhile.
+    fn drain(&mut self) -> Result<Instant> {
+        let now = clock::monotonic();
+        self.history.push(self.recorder.drain(now)?);
+        Ok(now)
     }
 
     fn snapshot(&mut self, path: PathBuf, cleared: Instant) -> Result<ArchiveFacts> {
-        self.drain()?;
+        let end = self.drain()?;
         self.facts.refresh();
         self.facts.since(cleared);
         let all = TimeRange {
             begin: cleared,
-            end: Instant::MAX,
+            end,
         };
         let pages = self.history.overlapping(all);
         let formats = self.recorder.formats();

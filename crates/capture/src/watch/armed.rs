@@ -304,22 +304,17 @@ fn woken(ring: &HitRing, choice: &Choice, bell: &Bell) -> Result<bool> {
     Ok(bell.over.load(Ordering::Acquire))
 }
 
+/// The recorder runs again before its pages are copied: the next hit may be some microseconds away.
 fn catch(recorder: &mut Recorder, caught: &mut Caught, is_whole: bool) -> Result<()> {
     caught.stopped_by_kernel = !recorder.is_running()?;
-    if !is_whole {
-        // Something else woke us, and the trigger took it for a hit.
-        return if caught.stopped_by_kernel {
-            recorder.resume()
-        } else {
-            Ok(())
-        };
+    // Where there is no hit, something else woke us, and the trigger took it for one.
+    caught.running = match caught.stopped_by_kernel {
+        true => recorder.resume()?,
+        false => clock::monotonic(),
+    };
+    if is_whole {
+        caught.pages = Some(recorder.drain(caught.running)?);
     }
-    if !caught.stopped_by_kernel {
-        recorder.stop()?;
-    }
-    caught.pages = Some(recorder.drain()?);
-    recorder.resume()?;
-    caught.running = clock::monotonic();
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Two threads. The *armed* thread sleeps until the kernel's watch reports a hit; by then the
 //! flight recorder has stopped itself (a trigger on the armed thread's own wake-up), so that it
-//! only copies pages and lets the recorder run again. Everything slow (names, CTF, the observer's
-//! printing) happens in the caller's thread.
+//! lets that run again, and copies the pages of before. Everything slow (names, CTF, the
+//! observer's printing) happens in the caller's thread.
 //!
 //! # Design constraints
 //! - Nothing is formatted or written between a hit and `resume`.

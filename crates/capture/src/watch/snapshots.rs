@@ -97,7 +97,7 @@ impl Snapshots {
         let Some(pages) = caught.pages.clone() else {
             return Ok(None);
         };
-        let stopped = newest(&pages);
+        let stopped = pages.newest();
         self.history.push(pages.clone());
         if self
             .flight
@@ -163,8 +163,9 @@ pub(super) fn free_path(output: &Path, first: u64) -> Result<(u64, PathBuf)> {
         })
 }
 
-/// From the oldest origin, or from the oldest page just drained, to the end of all.
+/// From the oldest origin, or from the oldest page just drained, to where the drain ends.
 fn window(hits: &[Hit], drained: &Pages) -> TimeRange {
+    let until = drained.until;
     let origins = hits.iter().map(|hit| hit.origin);
     let drained = drained
         .cpus
@@ -172,20 +173,7 @@ fn window(hits: &[Hit], drained: &Pages) -> TimeRange {
         .filter_map(|cpu| cpu.range())
         .map(|range| range.begin);
     let begin = origins.chain(drained).min().unwrap_or(Instant::MIN);
-    TimeRange {
-        begin,
-        end: Instant::MAX,
-    }
-}
-
-/// The time of the last event: the recorder ran at least until then.
-fn newest(pages: &Pages) -> Option<Instant> {
-    pages
-        .cpus
-        .iter()
-        .filter_map(|cpu| cpu.range())
-        .map(|range| range.end)
-        .max()
+    TimeRange { begin, end: until }
 }
 
 /// Names stacks, and writes snapshots when there is a recorder.

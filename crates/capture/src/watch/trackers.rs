@@ -371,10 +371,7 @@ impl Camera {
 
     /// Keeps what the recorder holds now as a trace.
     fn take(&mut self) -> Result<std::path::PathBuf> {
-        self.recorder.stop()?;
-        let pages = self.recorder.drain();
-        self.recorder.resume()?;
-        let pages = pages?;
+        let pages = self.recorder.drain(clock::monotonic())?;
         let formats = self.recorder.formats();
         let (_, path) = free_path(&self.output, 1)?;
         let written = write_snapshot(
