@@ -24,6 +24,7 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use event::{Cpu, Duration, Error, Result};
 
@@ -38,9 +39,10 @@ pub use proof::{Look, Proof, State};
 pub use starved::Starved;
 pub use work::work;
 
-/// How long a load has to end when it is told to.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
-const LOOKS_MAX: u32 = 1_000;
+/// How long a load has to end when it is told to, and when it is killed.
+const TIME_TO_END: std::time::Duration = std::time::Duration::from_secs(10);
+const TIME_TO_DIE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Why its worker ended, in its folder.
 const WHY: &str = "why";
 
@@ -107,6 +109,7 @@ pub struct Running {
     slots: usize,
     progress: proof::Progress,
     ended: Option<String>,
+    told_end: Option<Instant>,
     /// Its scratch files.
     folder: Scratch,
 }
@@ -145,6 +148,7 @@ pub fn start(load: Load, plan: &LoadPlan) -> Result<Running> {
         slots: load.slots(plan.cpus.len()),
         progress: proof::Progress::new(load, plan.stretch),
         ended: None,
+        told_end: None,
         folder,
     })
 }
@@ -199,6 +203,16 @@ impl Running {
         self.progress.clone().judge(self.ended.clone()).state
     }
 
+    /// Tells it to end, once: of several all are told before one is waited for.
+    pub fn tell_end(&mut self) {
+        // The end of its input tells the keeper to end all of it; it ends last.
+        if let Some(mut input) = self.keeper.stdin.take() {
+            // Where it is gone already nobody needs to be told.
+            input.write_all(GOODBYE).ok();
+            self.told_end = Some(Instant::now());
+        }
+    }
+
     /// Ends it, and says what it did.
     pub fn finish(mut self) -> Proof {
         let nothing = proof::Progress::new(self.load, Duration::ZERO);
@@ -209,26 +223,27 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The end of its input tells the keeper to end all of it; it ends last.
-        if let Some(mut input) = self.keeper.stdin.take() {
-            // Where it is gone already nobody needs to be told.
-            input.write_all(GOODBYE).ok();
-        }
-        let ended = |keeper: &mut Child| keeper.try_wait().is_ok_and(|status| status.is_some());
-        for _ in 0..LOOKS_MAX {
-            if ended(&mut self.keeper) {
-                return;
-            }
-            std::thread::sleep(LOOK_INTERVAL);
+        self.tell_end();
+        let told = self.told_end.unwrap_or_else(Instant::now);
+        if has_ended(&mut self.keeper, told + TIME_TO_END) {
+            return;
         }
         // One in a frozen control group dies when somebody thaws that: not ours to wait for.
         self.keeper.kill().ok();
-        for _ in 0..LOOKS_MAX / 10 {
-            if ended(&mut self.keeper) {
-                return;
-            }
-            std::thread::sleep(LOOK_INTERVAL);
+        has_ended(&mut self.keeper, Instant::now() + TIME_TO_DIE);
+    }
+}
+
+/// Whether it has until then.
+fn has_ended(keeper: &mut Child, until: Instant) -> bool {
+    loop {
+        if keeper.try_wait().is_ok_and(|status| status.is_some()) {
+            return true;
         }
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(LOOK_INTERVAL);
     }
 }
 

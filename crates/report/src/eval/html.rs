@@ -202,9 +202,9 @@ fn worst(evaluation: &Value) -> String {
     }
     for hit in hits {
         let verdict = &hit["diagnosis"]["verdict"];
-        let sentence = verdict["sentence"].as_str();
-        let sentence = sentence.unwrap_or("late, and not explained: there is no snapshot of it");
-        let _ = writeln!(text, "<h3>{}</h3>", escaped(sentence));
+        let sentence = verdict["sentence"].as_str().map(str::to_owned);
+        let sentence = sentence.unwrap_or_else(|| not_explained(hit));
+        let _ = writeln!(text, "<h3>{}</h3>", escaped(&sentence));
         let activations = hit["diagnosis"]["activations"].as_array();
         let Some(ledger) = activations
             .and_then(|all| all.first())
@@ -231,7 +231,19 @@ fn latency_ns(hit: &Value) -> i64 {
     let first = activations.and_then(|all| all.first());
     first
         .and_then(|one| one["latency_ns"].as_i64())
+        .or_else(|| hit["hit"]["latency_ns"].as_i64())
         .unwrap_or(0)
+}
+
+/// Of a late sample whose cause nobody looked for.
+fn not_explained(hit: &Value) -> String {
+    let why = hit["not_explained"].as_str();
+    let why = why.or_else(|| hit["snapshot_error"].as_str());
+    let why = why.unwrap_or("there is no snapshot of it");
+    format!(
+        "{} us late, and not explained: {why}",
+        us(&hit["hit"]["latency_ns"])
+    )
 }
 
 /// What a thread that never sleeps lost, and who took it.

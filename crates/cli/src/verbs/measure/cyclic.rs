@@ -18,7 +18,7 @@ use crate::live::{Live, stdout_columns};
 use crate::options::{CyclicOptions, CyclicOutput};
 use crate::paint::Paint;
 use crate::signals;
-use crate::verbs::watch::hit_value;
+use crate::verbs::watch::NOT_EXPLAINED;
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
@@ -126,8 +126,9 @@ fn explain_late(
         worst.add(report);
         Ok(())
     })?;
-    let samples: Vec<_> = worst.reports.iter().map(hit_value).collect();
-    let explained = samples.len() as u64;
+    let samples = worst.explained(session.run.measured());
+    let is_explained = |line: &&serde_json::Value| line.get(NOT_EXPLAINED).is_none();
+    let explained = samples.iter().filter(is_explained).count() as u64;
     Ok(Late {
         explained,
         suppressed: late.suppressed + late.explained.saturating_sub(explained),

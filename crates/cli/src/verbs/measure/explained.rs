@@ -115,7 +115,8 @@ struct Explainer<'a> {
     hit: &'a mut dyn FnMut(&HitReport) -> Result<()>,
     exec: Option<&'a str>,
     running: Running,
-    /// Until it is armed: that takes a second of a CPU, and ten where loads have most of it.
+    /// Until it is armed, which takes a second of a CPU, and ten where loads have most of it; and
+    /// once nobody measures any more.
     hurry: Option<Hurry>,
 }
 
@@ -142,6 +143,7 @@ impl WatchObserver for Explainer<'_> {
         if is_over {
             // What was caught is still to be written, and nobody measures meanwhile.
             self.session.run.stop();
+            self.hurry = Some(Hurry::begin());
         }
         Ok(!is_over)
     }

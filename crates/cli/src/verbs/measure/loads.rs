@@ -109,6 +109,7 @@ impl Loads {
         self.look_at(Duration::from_ns(self.begin.elapsed().as_nanos() as i64));
         let states = self.states();
         let starved = self.starved.found();
+        self.running.iter_mut().for_each(Running::tell_end);
         let running = std::mem::take(&mut self.running).into_iter();
         let proofs = running.map(|one| {
             let mut proof = one.finish();

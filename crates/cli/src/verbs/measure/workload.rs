@@ -20,7 +20,7 @@ use super::worst::WorstHits;
 use crate::flags::{self, Watch};
 use crate::options::{EvalOptions, Rate, WatchOptions, positive_duration};
 use crate::signals::{self, Request};
-use crate::verbs::watch::{self, Command, Ears, LAST_WORDS, hit_value, may_be_late};
+use crate::verbs::watch::{self, Command, Ears, LAST_WORDS, may_be_late};
 
 /// Where snapshots are in the folder of the evaluation.
 const SNAPSHOTS: &str = "snapshots";
@@ -143,7 +143,7 @@ pub(super) fn run(
         true => status.inside.iter().map(|found| found.over).sum(),
         false => 0,
     };
-    let samples: Vec<_> = running.hits.reports.iter().map(hit_value).collect();
+    let samples = running.hits.explained(status.elapsed);
     let workload = Workload {
         command: typed.command.iter().map(text).collect(),
         judged: all.judged,

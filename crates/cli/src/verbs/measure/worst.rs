@@ -2,8 +2,20 @@
 
 use std::cmp::Reverse;
 use std::path::Path;
+use std::time::Instant;
 
 use capture::watch::HitReport;
+use event::Duration;
+use host::task::Hurry;
+use serde_json::Value;
+
+use crate::live::Live;
+use crate::signals;
+use crate::verbs::watch::{NOT_EXPLAINED, hit_unexplained, hit_value};
+
+/// Explaining may take as long as the measurement did, and always so long: whoever waits for the
+/// end can say when to give up.
+const EXPLAINED_FOR_MIN: Duration = Duration::from_ms(60_000);
 
 /// The worst so far, the longest first. Explained afterwards: that takes seconds, and the time of
 /// the run is not ours.
@@ -19,6 +31,35 @@ impl WorstHits {
             max,
             reports: Vec::new(),
         }
+    }
+
+    /// All of them for the report, the longest first, explained as long as there is time behind a
+    /// measurement of that length and nobody asks to stop.
+    pub(super) fn explained(&self, measured: Duration) -> Vec<Value> {
+        // Nothing is measured any more.
+        let _hurry = Hurry::begin();
+        let live = Live::new(true);
+        let (begin, asked) = (Instant::now(), signals::request());
+        let room = measured.max(EXPLAINED_FOR_MIN);
+        let mut is_over = |done: usize| {
+            live.line(&format!("explaining: {done} of {}", self.reports.len()));
+            let taken = Duration::from_ns(begin.elapsed().as_nanos() as i64);
+            taken >= room || signals::request() != asked
+        };
+        let lines = until(&self.reports, &mut is_over, &hit_value);
+        live.clear();
+        let left_out = lines
+            .iter()
+            .filter(|line| line.get(NOT_EXPLAINED).is_some());
+        let left_out = left_out.count();
+        if left_out > 0 {
+            eprintln!(
+                "{left_out} of the {} worst are not explained: explaining took as long as \
+                 measuring did, or somebody stopped it; rtscope diagnose explains their snapshots",
+                lines.len()
+            );
+        }
+        lines
     }
 
     /// Takes one. Snapshots of those that are no longer among the worst are removed.
@@ -45,6 +86,27 @@ impl WorstHits {
     }
 }
 
+/// A line for each, explained until `is_over` says so of how many there are.
+fn until(
+    reports: &[HitReport],
+    is_over: &mut dyn FnMut(usize) -> bool,
+    explain: &dyn Fn(&HitReport) -> Value,
+) -> Vec<Value> {
+    let mut over = false;
+    let line = |(done, report): (usize, &HitReport)| {
+        over = over || is_over(done);
+        match (over, path(report)) {
+            (false, _) => explain(report),
+            (true, Some(snapshot)) => {
+                let why = format!("no time was left: rtscope diagnose {}", snapshot.display());
+                hit_unexplained(report, &why)
+            }
+            (true, None) => hit_unexplained(report, "there is no snapshot of it"),
+        }
+    };
+    reports.iter().enumerate().map(line).collect()
+}
+
 fn path(report: &HitReport) -> Option<&Path> {
     report
         .snapshot
@@ -55,7 +117,8 @@ fn path(report: &HitReport) -> Option<&Path> {
 #[cfg(test)]
 mod tests {
     use event::evidence::{EndKind, Hit, Stack, TaskRef};
-    use event::{Duration, Instant, Prio, Tid};
+    use event::{Instant, Prio, Tid};
+    use serde_json::json;
 
     use super::*;
 
@@ -96,6 +159,22 @@ mod tests {
             seen_as: None,
             called: None,
         }
+    }
+
+    #[test]
+    fn what_no_time_is_left_for_is_a_line_without_an_explanation_and_says_so() {
+        let check = |time_for: usize| {
+            let reports = [report(900), report(31), report(30)];
+            let explain = |one: &HitReport| json!({ "of_ns": one.hit.latency().as_ns() });
+            let lines = until(&reports, &mut |done| done >= time_for, &explain);
+            assert_eq!(lines.len(), reports.len());
+            for (at, line) in lines.iter().enumerate() {
+                let is_explained = at < time_for;
+                assert_eq!(line.get("of_ns").is_some(), is_explained, "{line}");
+                assert_eq!(line.get(NOT_EXPLAINED).is_none(), is_explained, "{line}");
+            }
+        };
+        (0..=3).for_each(check);
     }
 
     #[test]

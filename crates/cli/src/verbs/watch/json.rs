@@ -14,6 +14,16 @@ pub fn hit_value(report: &HitReport) -> Value {
     hit_line(report, diagnosis(report).as_ref().ok())
 }
 
+/// The key of why nobody explained a hit.
+pub const NOT_EXPLAINED: &str = "not_explained";
+
+/// The same without an explanation, and why it has none.
+pub fn hit_unexplained(report: &HitReport, why: &str) -> Value {
+    let mut line = hit_line(report, None);
+    line[NOT_EXPLAINED] = why.into();
+    line
+}
+
 /// The same with an explanation that is there already, if there is one.
 pub(super) fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
     let mut line = json!({ "type": "hit", "hit": hit_json(&report.hit) });

@@ -37,7 +37,7 @@ pub(super) use config::may_snapshot;
 pub use config::session;
 pub(super) use exec::Running;
 pub(super) use heard::{Ears, Written};
-pub use json::hit_value;
+pub use json::{NOT_EXPLAINED, hit_unexplained, hit_value};
 pub use observer::Observer;
 pub(super) use observer::{LAST_WORDS, whom_text};
 pub(super) use scope::may_be_late;

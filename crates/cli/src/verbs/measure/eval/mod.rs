@@ -32,7 +32,6 @@ use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::options::{EvalOptions, positive_duration};
 use crate::signals::{self, Request};
-use crate::verbs::watch::hit_value;
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
@@ -239,7 +238,7 @@ fn evaluate(
     let proofs = loads.finish();
     let search = search.filter(Search::has_looked);
     let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
-    let worst: Vec<Value> = hits.reports.iter().map(hit_value).collect();
+    let worst = hits.explained(found.elapsed);
     let mut runs = before.map_or_else(Vec::new, |record| earlier::parts(record, intervals.boot()));
     runs.extend(intervals.part(samples_of(&found.readings), found.elapsed, complete));
     let elapsed = done + found.elapsed;
