@@ -145,7 +145,7 @@ fn of_others(basis: &Basis, info: &TraceInfo) -> Vec<Warning> {
     if basis.unknown_wakers > 0 {
         let more = counted(basis.unknown_wakers, "more activation", "more activations");
         warnings.push(warning(
-            format!("{more} may be late: nothing shows who woke them"),
+            format!("{more} may be late: nothing shows who woke them, or since when"),
             record_command(info),
         ));
     }

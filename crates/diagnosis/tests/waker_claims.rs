@@ -142,3 +142,28 @@ fn a_softirq_raised_while_a_task_works_is_not_that_tasks() {
     let found = asked(victim_works(trace.after(1).softirq_end(3)));
     assert!(found.activations.is_empty(), "{found:#?}");
 }
+
+#[test]
+fn a_softirq_in_its_thread_may_have_been_raised_before_that_thread_was_woken() {
+    const SERVER: Task = Task::fair(12, "ksoftirqd/0");
+    let hog = Task::rt(200, "hog", 60);
+    let trace = |raised: bool| {
+        let trace = SyntheticTrace::new().at(10).block(VICTIM, hog);
+        let trace = trace.at(1_000).irq(36, "eth0");
+        let trace = match raised {
+            true => trace.softirq_raise(3),
+            false => trace,
+        };
+        let trace = trace.after(2).wake(SERVER).after(2).irq_end(36);
+        let trace = trace.at(5_000).block(hog, SERVER).after(5).softirq(3);
+        let trace = trace.after(5).wake(VICTIM).after(5).preempt(SERVER, VICTIM);
+        let trace = trace.at(5_500).block(VICTIM, SERVER);
+        trace
+            .after(5)
+            .softirq_end(3)
+            .after(5)
+            .block(SERVER, Task::IDLE)
+    };
+    check(trace(true), 1, 0);
+    check(trace(false), 0, 1);
+}

@@ -270,6 +270,15 @@ pub enum Change<'a> {
         /// What it returned, when the event says it.
         ret: Option<i64>,
     },
+    /// A system call returned that had begun before the recording did.
+    CallBegunBefore {
+        /// The task, where it is known.
+        process: Option<ProcId>,
+        /// Index into [`super::Kernel::call_name`], where the event says it.
+        call: Option<u32>,
+        /// It began no later than this; nothing where the events of a CPU have not begun.
+        since_ns: Option<i64>,
+    },
     /// A system call on files returned.
     RequestExit {
         /// The task.
@@ -448,7 +457,9 @@ impl Change<'_> {
             Change::IrqEntry { .. } | Change::IrqExit { .. } | Change::SoftirqExit { .. } => {
                 Topic::Handlers
             }
-            Change::CallEntry { .. } | Change::CallExit { .. } => Topic::Calls,
+            Change::CallEntry { .. } | Change::CallExit { .. } | Change::CallBegunBefore { .. } => {
+                Topic::Calls
+            }
             Change::RequestExit { .. }
             | Change::FileOpened { .. }
             | Change::FileClosed { .. }

@@ -127,6 +127,8 @@ pub struct Process {
     pub files: IndexMap<i64, File>,
     /// The system call that it entered, and was not seen to return from.
     pub call: Option<Call>,
+    /// It was seen to enter a call, or was made by one that was seen.
+    pub(crate) has_called: bool,
     /// Since when it is in a page fault that a program serves.
     pub(crate) fault_ns: Option<i64>,
     /// The softirq in which it was preempted.

@@ -176,9 +176,15 @@ impl Kernel {
     /// Whether the events of a CPU have not begun, or began behind `since_ns`: what it did unseen
     /// may bear on what went on since.
     pub(super) fn has_begun_since(&self, since_ns: i64) -> bool {
+        self.all_begun_ns()
+            .is_none_or(|begun_ns| begun_ns > since_ns)
+    }
+
+    /// When the first event had come of each CPU; nothing where one has none yet.
+    pub(super) fn all_begun_ns(&self) -> Option<i64> {
         let all = 0..(self.cpus_of_trace as usize).max(self.cpus.len());
         let mut begun = all.map(|cpu| self.cpus.get(cpu).and_then(|state| state.begun_ns));
-        begun.any(|begun_ns| begun_ns.is_none_or(|begun_ns| begun_ns > since_ns))
+        begun.try_fold(i64::MIN, |last_ns, begun_ns| Some(last_ns.max(begun_ns?)))
     }
 
     /// Tells what a CPU did before its first event.

@@ -80,7 +80,22 @@ impl Kernel {
                 }
                 self.close_on_exec(process, sink);
             }
+            Life::Rename { tid, comm } => {
+                if let Some(process) = self.processes.find(event.i64(tid) as i32) {
+                    self.rename(process, event.text(comm));
+                }
+            }
             Life::New { .. } | Life::Exit { .. } => {}
+        }
+    }
+
+    /// A thread is called so from now on, whether or not the switches since were seen.
+    #[inline]
+    pub(super) fn rename(&mut self, process: ProcId, comm: &[u8]) {
+        let process = self.processes.get_mut(process);
+        // One that never ran has no name yet in lttng-analyses, which knows no renames either.
+        if !self.follows.stale_names && process.comm.bytes() != comm {
+            process.comm = Comm::new(comm);
         }
     }
 
@@ -350,6 +365,7 @@ impl Kernel {
             pid: child_pid.map(|child_pid| event.i64(child_pid) as i32),
             comm: Comm::new(event.text(child_comm)),
             files: IndexMap::with_capacity(inherited.len()),
+            has_called: true,
             // Only forks of those that are tracked are recorded then.
             is_tracked: self.tracks,
             ..Process::default()

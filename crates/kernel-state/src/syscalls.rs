@@ -14,6 +14,8 @@ use super::{Change, Kernel, Sink};
 const O_CLOEXEC: i64 = 0o2_000_000;
 /// `F_DUPFD` of `fcntl`.
 const F_DUPFD: i64 = 0;
+/// Calls that make threads, which return from them with 0.
+const MAKERS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 /// `AF_INET`.
 const AF_INET: i64 = 2;
 
@@ -96,12 +98,12 @@ impl Kernel {
                     sink.change(self, &Change::CallEntry { process, futex });
                 }
             }
-            bind::Call::Exit { ret } => {
+            bind::Call::Exit { call, ret } => {
                 let value = |(ret, signed)| match (event.i64(ret), signed) {
                     (ret, false) if ret < 0 => i64::MAX,
                     (ret, _) => ret,
                 };
-                self.call_exit(cpu, ret.map(value), sink);
+                self.call_exit(cpu, call, ret.map(value), sink);
             }
         }
     }
@@ -117,7 +119,9 @@ impl Kernel {
     ) {
         let Some(id) = self.current(cpu) else { return };
         let begin_ns = self.now_ns;
-        self.processes.get_mut(id).call = Some(Call::begins(call, begin_ns));
+        let process = self.processes.get_mut(id);
+        process.has_called = true;
+        process.call = Some(Call::begins(call, begin_ns));
         let Some(file_call) = file_call else { return };
         let request = self.request(event, id, call, file_call, sink);
         if let Some(open) = &mut self.processes.get_mut(id).call {
@@ -225,9 +229,11 @@ impl Kernel {
     }
 
     /// A system call ends on a CPU.
-    fn call_exit<S: Sink>(&mut self, cpu: u32, ret: Option<i64>, sink: &mut S) {
-        let Some(id) = self.current(cpu) else { return };
-        let Some(call) = self.processes.get_mut(id).call.take() else {
+    fn call_exit<S: Sink>(&mut self, cpu: u32, call: Option<u32>, ret: Option<i64>, sink: &mut S) {
+        let current = self.current(cpu);
+        let open = current.and_then(|id| self.processes.get_mut(id).call.take());
+        let Some((id, call)) = current.zip(open) else {
+            self.call_begun_before(current, call, ret, sink);
             return;
         };
         if !self.is_known_since(call.begin_ns) {
@@ -247,6 +253,30 @@ impl Kernel {
             request.failed = ret < 0;
             self.request_exit(id, request, ret, sink);
         }
+    }
+
+    /// A system call returns that no event began: the first one of its thread had begun before the
+    /// recording did.
+    fn call_begun_before<S: Sink>(
+        &mut self,
+        process: Option<ProcId>,
+        call: Option<u32>,
+        ret: Option<i64>,
+        sink: &mut S,
+    ) {
+        let called = process.map(|id| &mut self.processes.get_mut(id).has_called);
+        let has_called = called.is_some_and(|called| std::mem::replace(called, true));
+        // A new thread returns from the call that made it.
+        let makes = call.is_some_and(|call| MAKERS.contains(&self.call_name(call)));
+        if has_called || makes && ret == Some(0) {
+            return;
+        }
+        let change = Change::CallBegunBefore {
+            process,
+            call,
+            since_ns: self.all_begun_ns(),
+        };
+        sink.change(self, &change);
     }
 
     fn request_exit<S: Sink>(&mut self, id: ProcId, mut request: Request, ret: i64, sink: &mut S) {

@@ -42,23 +42,12 @@ impl Kernel {
         };
         let waker = self.cpu(cpu).and_then(|state| state.current);
         let waker = waker.map(|waker| self.processes.get(waker).tid);
-        let known = self
-            .processes
-            .woken(wake_up.tid, kind == WakeKind::WakeupNew);
+        let is_new = kind == WakeKind::WakeupNew;
+        let known = self.processes.woken(wake_up.tid, is_new);
         if let Some(known) = known
             && let Some(on) = self.seems_on(known)
         {
-            let at_ns = self.now_ns;
-            let is_first = self.is_first_event(kind);
-            self.cpus[on as usize].wakes_itself(at_ns, is_first);
-            self.wakee = Wakee::Ran;
-            // Of several, the last counts: after the others it went on, and was about to sleep
-            // again.
-            let process = self.processes.get_mut(known);
-            process.pending = match kind {
-                WakeKind::Waking => Some(Pending::new(at_ns, by, waker)),
-                _ => None,
-            };
+            self.woken_as_it_ran(known, on, kind, (by, waker));
             return known;
         }
         let id = known.unwrap_or_else(|| self.add_woken(wake_up));
@@ -69,6 +58,9 @@ impl Kernel {
             return id;
         }
         self.wake_again(id, kind, sink);
+        if let Some(known) = known {
+            self.rename(known, wake_up.comm);
+        }
         let slept = self.surely_sleeps(id);
         let process = self.processes.get_mut(id);
         self.wakee = match (process.woken_ns, process.runnable_since_ns) {
@@ -93,6 +85,27 @@ impl Kernel {
         self.woken(id, by, sink);
         self.arrive(id, wake_up.target.unwrap_or(cpu), kind == WakeKind::Waking);
         id
+    }
+
+    /// A task is woken that has a CPU.
+    #[inline]
+    fn woken_as_it_ran(
+        &mut self,
+        id: ProcId,
+        on: u32,
+        kind: WakeKind,
+        (by, waker): (Waker, Option<i32>),
+    ) {
+        let at_ns = self.now_ns;
+        let is_first = self.is_first_event(kind);
+        self.cpus[on as usize].wakes_itself(at_ns, is_first);
+        self.wakee = Wakee::Ran;
+        // Of several, the last counts: after the others it went on, and was about to sleep again.
+        let process = self.processes.get_mut(id);
+        process.pending = match kind {
+            WakeKind::Waking => Some(Pending::new(at_ns, by, waker)),
+            _ => None,
+        };
     }
 
     /// A task of which nothing was seen before it is woken.

@@ -25,7 +25,12 @@ pub fn diagnosis(trace: &Trace, threshold: Option<Duration>) -> Option<Diagnosis
 
 /// What `check` says about the wake-ups of the threads of this name.
 pub fn checked(trace: &Trace, name: &str, limit: &str) -> Result<BudgetFinding, String> {
-    let rules = Rules::parse(&format!("wake-up of {name} within {limit}"));
+    found(trace, &format!("wake-up of {name} within {limit}"))
+}
+
+/// What `check` finds of one rule.
+pub fn found(trace: &Trace, rule: &str) -> Result<BudgetFinding, String> {
+    let rules = Rules::parse(rule);
     let rules = rules.map_err(|error| error.to_string())?;
     let checked = check_budgets(trace, &rules, TimeRange::ALL);
     let findings = checked.map_err(|error| error.to_string())?.findings;

@@ -1,7 +1,10 @@
-//! System calls over a loss of events: who may have returned unseen is not said to be in one.
+//! System calls over a loss of events, or over the begin of a recording: who may have returned
+//! unseen is not said to be in one, and none that was long is left out.
 
 use testkit::{SyntheticTrace, Task};
+use views::Judgement;
 
+use crate::agree::found;
 use crate::answers::Answers;
 
 const VIC: Task = Task::rt(101, "vic", 50);
@@ -67,4 +70,66 @@ fn a_loss_elsewhere_ends_no_call_of_who_keeps_its_cpu() {
         runs(in_call().lost_on(Some(0), 5_000_000, 6_000_000)),
         (3_000, 1_000),
     );
+}
+
+/// How many calls a rule was broken by, and how many were not judged, and whether it is held.
+fn check_rule(trace: SyntheticTrace, rule: &str, expect: (u64, u64, bool)) {
+    let finding = found(&trace.build(), rule).expect("a finding");
+    let is_held = finding.judgement == Judgement::Held;
+    assert_eq!(
+        (finding.over, finding.unseen, is_held),
+        expect,
+        "{finding:?}"
+    );
+}
+
+/// A recording of two CPUs that begins while the victim reads, from which it returns at 8 ms.
+fn begins_in_a_call() -> SyntheticTrace {
+    let trace = SyntheticTrace::new().cpus(2).at(0).cpu(1).run(WAKER);
+    let trace = trace.cpu(0).at(2_000).run(VIC);
+    trace.at(8_000).call_end("read")
+}
+
+/// Two more calls, in time.
+fn goes_on(trace: SyntheticTrace) -> SyntheticTrace {
+    let trace = trace.at(8_100).call("read").at(8_200).call_end("read");
+    let trace = trace.at(8_300).call("write").at(8_400).call_end("write");
+    trace.at(9_000).block(VIC, Task::IDLE)
+}
+
+#[test]
+fn a_call_that_the_recording_begins_in_is_over_where_what_was_seen_of_it_is() {
+    let whole = || goes_on(begins_in_a_call());
+    check_rule(whole(), "system call read within 5ms", (1, 0, false));
+    check_rule(whole(), "system call read of vic within 5ms", (1, 0, false));
+    // Nobody knows how long it was before.
+    check_rule(whole(), "system call read within 7ms", (0, 1, true));
+    // It is another call, and of another thread.
+    check_rule(whole(), "system call write within 5ms", (0, 0, true));
+    check_rule(
+        whole(),
+        "system call read of waker within 5ms",
+        (0, 0, false),
+    );
+}
+
+#[test]
+fn a_thread_returns_from_the_call_that_made_it() {
+    let made = |name| {
+        let trace = SyntheticTrace::new().cpus(1).at(0).cpu(0).run(VIC);
+        goes_on(trace.at(8_000).call_end(name))
+    };
+    check_rule(made("clone"), "system call clone within 1ms", (0, 0, false));
+    check_rule(
+        made("nanosleep"),
+        "system call nanosleep within 1ms",
+        (1, 0, false),
+    );
+}
+
+#[test]
+fn a_call_of_which_only_the_return_is_unnamed_may_be_any() {
+    let trace = SyntheticTrace::new().cpus(1).at(0).cpu(0).run(VIC);
+    let trace = goes_on(trace.at(8_000).event("exit_syscall", &[]));
+    check_rule(trace, "system call read within 1ms", (0, 1, true));
 }

@@ -1,15 +1,19 @@
 //! Small texts of ftrace in which threads change their names, or have one number one after the
 //! other: each has a row and a name of its own, the same in all reports.
 
+use testkit::{SyntheticTrace, Task};
 use trace::Trace;
+use views::Judgement;
 use views::reports::{Cell, ReportOptions};
 
+use crate::agree::checked;
 use crate::answers::rows;
 use crate::cases::{IDLE, line, open, switch, wake};
 
 const SH: (&str, i32, i32) = ("sh", 5, 120);
 const FIRST: (&str, i32, i32) = ("first", 10, 120);
 const SECOND: (&str, i32, i32) = ("second", 10, 120);
+const CTRL: Task = Task::rt(101, "ctrl", 50);
 const THIRD: (&str, i32, i32) = ("third", 10, 120);
 
 /// The names of the rows of thread 10 in a table of a report, in the order of the alphabet.
@@ -126,4 +130,36 @@ fn a_thread_has_its_last_name_in_all_reports() {
         switch("101.900300", THIRD, "S", IDLE),
     ];
     check_names(&text.concat(), &["third"]);
+}
+
+/// A thread that is renamed by `renamed` is scheduled in unseen after its next wake-up: a rule of
+/// its new name is not said to be held, and one of its old name is.
+fn check_unseen_switch(renamed: impl Fn(SyntheticTrace) -> SyntheticTrace) {
+    let worker = Task {
+        comm: "worker",
+        ..CTRL
+    };
+    let waker = Task::fair(103, "waker");
+    let trace = SyntheticTrace::new().cpus(2).at(0).cpu(0).timer_irq();
+    let trace = trace.after(1).timer_irq_end().cpu(1).run(waker);
+    let trace = trace.at(10).wake_for(CTRL, 0).cpu(0).at(20).run(CTRL);
+    let trace = renamed(trace.at(30));
+    let trace = trace.cpu(1).at(500).wake_for(worker, 0);
+    let trace = trace.at(900).wake_for(worker, 0).cpu(0);
+    let trace = trace.at(910).run(worker).at(950).block(worker, Task::IDLE);
+    let trace = trace.build();
+    let is_held = |name| {
+        let finding = checked(&trace, name, "100us").expect("a finding");
+        finding.judgement == Judgement::Held
+    };
+    assert_eq!((is_held("worker"), is_held("ctrl")), (false, true));
+}
+
+#[test]
+fn a_renamed_thread_has_its_new_name_before_a_switch_says_so() {
+    // It leaves its CPU unseen, or is seen to.
+    check_unseen_switch(|trace| trace.rename(CTRL, "worker"));
+    check_unseen_switch(|trace| trace.block(CTRL, Task::IDLE).rename(CTRL, "worker"));
+    // Nothing but its wake-ups tells of the new name.
+    check_unseen_switch(|trace| trace.block(CTRL, Task::IDLE));
 }

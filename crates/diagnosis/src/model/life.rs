@@ -65,6 +65,14 @@ impl Builder {
                     self.mark(cpu, now_ns, false);
                 }
             }
+            Life::Rename { tid, comm } => {
+                if let Some(task) = self.tasks.find(event.i64(tid) as i32, cpu) {
+                    self.tasks.rename(task, event.text(comm));
+                    if self.cpu(cpu).current == Some(task) {
+                        self.mark(cpu, now_ns, false);
+                    }
+                }
+            }
             Life::Exit { tid, last } => {
                 if let Some(task) = self.tasks.find(event.i64(tid) as i32, cpu) {
                     self.ended(task, now_ns, last);

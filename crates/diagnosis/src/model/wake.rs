@@ -196,12 +196,31 @@ impl Builder {
         self.log(task, at.now_ns, target, MomentKind::Wakeup);
     }
 
-    /// Since when what is woken now were late, had the task on the CPU done it: nobody knows.
+    /// Since when what is woken now were late, had the task on the CPU done it, or had its softirq
+    /// been raised before that thread was woken: nobody knows.
     fn seems_handed_on(&self, cpu: u32, by: By) -> Option<i64> {
         let unknown = by == By::Anybody && !self.is_handled(cpu) && !self.ends(cpu);
-        let chain = self.context(cpu);
-        let node = self.arena.get(chain).filter(|_| unknown);
-        node.map(|node| node.origin_ns)
+        let chain = match unknown {
+            true => self.context(cpu),
+            false => self.thread_of_unraised(cpu)?,
+        };
+        self.arena.get(chain).map(|node| node.origin_ns)
+    }
+
+    /// The chain of the thread that serves softirqs on a CPU now, where the trace has no event of
+    /// their raising.
+    fn thread_of_unraised(&self, cpu: u32) -> Option<NodeId> {
+        let state = &self.cpus[cpu as usize];
+        let task = state
+            .current
+            .map(|task| &self.tasks.states[task.0 as usize])?;
+        let serves = state.frames.is_empty() && !task.softirqs.is_empty();
+        let passes = |chain: NodeId| {
+            let came = self.arena.get(chain)?;
+            Some(self.tasks.version(came.version)?.passes)
+        };
+        let is_unknown = !self.families.raise && serves && passes(task.chain) == Some(true);
+        is_unknown.then_some(task.chain)
     }
 
     /// Whether a handler is seen to have the CPU.

@@ -18,6 +18,8 @@ pub enum Call {
         pid: Option<FieldId>,
     },
     Exit {
+        /// Index into [`CallNames`], where the class is that of one call.
+        call: Option<u32>,
         /// With whether it is signed.
         ret: Option<(FieldId, bool)>,
     },
@@ -189,7 +191,10 @@ pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
         // Without the kernel's table of numbers, what `raw_syscalls` has names no call.
         return match name.strip_prefix("sys_enter_") {
             Some(call) => Some(entry(call, class, calls)),
-            None => name.starts_with("sys_exit_").then(|| leave(class)),
+            None => {
+                let call = name.strip_prefix("sys_exit_")?;
+                Some(leave(Some(call), class, calls))
+            }
         };
     }
     if is_raw(class, name) {
@@ -201,10 +206,11 @@ pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
     {
         return Some(entry(call, class, calls));
     }
-    if !name.starts_with("exit_syscall") && !name.starts_with("syscall_exit_") {
+    let call = name.strip_prefix("syscall_exit_");
+    if call.is_none() && !name.starts_with("exit_syscall") {
         return None;
     }
-    Some(leave(class))
+    Some(leave(call, class, calls))
 }
 
 /// An event of `raw_syscalls`: the number of a call, and no name. LTTng 2.0 says `sys_exit` as the
@@ -217,12 +223,13 @@ fn is_raw(class: &EventClass, name: &str) -> bool {
     }
 }
 
-fn leave(class: &EventClass) -> Call {
+fn leave(call: Option<&str>, class: &EventClass, calls: &mut CallNames) -> Call {
     let signed = |ret: FieldId| match &class.fields[usize::from(ret.0)].ty {
         FieldType::Integer(integer) => (ret, integer.signed),
         _ => (ret, true),
     };
     Call::Exit {
+        call: call.map(|call| calls.index(call)),
         ret: class.field("ret").map(signed),
     }
 }

@@ -97,6 +97,7 @@ pub struct Families {
     pub vector: bool,
     pub timer: bool,
     pub softirq: bool,
+    pub raise: bool,
     pub migrate: bool,
     pub hit: bool,
 }
@@ -210,6 +211,7 @@ impl Families {
             Known::Handler(Handler::VectorEntry(_)) => &mut self.vector,
             Known::Handler(Handler::HrtimerExpireEntry { .. }) => &mut self.timer,
             Known::Handler(Handler::SoftirqEntry { .. }) => &mut self.softirq,
+            Known::Handler(Handler::SoftirqRaise { .. }) => &mut self.raise,
             Known::Evidence(Kind::Hit) => &mut self.hit,
             _ => return,
         };

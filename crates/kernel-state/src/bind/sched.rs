@@ -76,6 +76,11 @@ pub enum Life {
         child_comm: FieldId,
     },
     Exec(ExecFields),
+    /// A thread has another name, which it or another one gave it.
+    Rename {
+        tid: FieldId,
+        comm: FieldId,
+    },
     /// A task was made, in the context of the one that made it.
     New {
         tid: FieldId,
@@ -389,6 +394,10 @@ pub(super) fn life(class: &EventClass) -> Option<Life> {
             procname: field("procname"),
             filename: field("filename"),
         }),
+        "task_rename" => Life::Rename {
+            tid: tid(class, "")?,
+            comm: field("newcomm")?,
+        },
         "task_newtask" => Life::New {
             tid: tid(class, "")?,
             flags: field("clone_flags")?,

@@ -429,6 +429,19 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A system call is over that had begun when the recording did. Which call it was, and whose,
+    /// may be unknown.
+    fn call_begun_before(
+        &mut self,
+        name: Option<&str>,
+        task: Option<&NamedTask<'_>>,
+        since_ns: Option<i64>,
+    ) {
+        let is_sure = name.is_some() && task.is_some();
+        let since_ns = since_ns.filter(|_| is_sure).unwrap_or(self.now_ns);
+        self.begun_before(|subject| subject.may_be_call_of(name, task), since_ns);
+    }
+
     /// Handlers and system calls that the trace's end leaves under way.
     fn handlers_end(&mut self, kernel: &Kernel) {
         let open: Vec<_> = match &self.handlers {
@@ -536,6 +549,15 @@ impl Sink for Checker<'_> {
                 let is_it = |subject: &Subject| subject.is_call_of(name, &task);
                 self.sample(is_it, begin_ns, End::Seen(self.now_ns));
                 self.seen(is_it, &task);
+            }
+            Change::CallBegunBefore {
+                process,
+                call,
+                since_ns,
+            } => {
+                let task = process.map(|process| kernel.named(kernel.process(process)));
+                let name = call.map(|call| kernel.call_name(call));
+                self.call_begun_before(name, task.as_ref(), since_ns);
             }
             Change::MayHaveWaited {
                 process,

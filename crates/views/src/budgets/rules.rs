@@ -61,9 +61,16 @@ impl Subject {
 
     /// Whether it is about calls of this name by this thread.
     pub(super) fn is_call_of(&self, name: &str, task: &NamedTask<'_>) -> bool {
+        self.may_be_call_of(Some(name), Some(task))
+    }
+
+    /// The same of a call of which the name or the thread may be unknown: it may be any.
+    pub(super) fn may_be_call_of(&self, name: Option<&str>, task: Option<&NamedTask<'_>>) -> bool {
         match self {
             Subject::Call(wanted, of) => {
-                wanted.means(name, None) && of.as_ref().is_none_or(|of| of.matches(task))
+                let is_other = |of: &TaskPattern| task.is_some_and(|task| !of.matches(task));
+                name.is_none_or(|name| wanted.means(name, None))
+                    && !of.as_ref().is_some_and(is_other)
             }
             _ => false,
         }
