@@ -49,7 +49,8 @@ fn code(result: &Result<Outcome>) -> u8 {
     }
 }
 
-fn is_broken_pipe(error: &Error) -> bool {
+/// Whether nobody reads any more what we write.
+pub fn is_broken_pipe(error: &Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         let io = error.downcast_ref::<std::io::Error>();

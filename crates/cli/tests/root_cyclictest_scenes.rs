@@ -2,6 +2,8 @@
 //! signals.
 
 use std::collections::BTreeSet;
+use std::io::BufRead;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -184,6 +186,34 @@ fn files_cpus_users_and_signals_mean_what_they_do_to_cyclictest() {
         }
     }
     assert!(unlike.is_empty(), "{}", unlike.join("\n"));
+}
+
+#[test]
+fn whose_reader_has_gone_dies_of_it_and_who_says_all_at_the_end_does_not() {
+    let _alone = testkit::privileged();
+    if !cyclictest::is_there("readers beside cyclictest's") {
+        return;
+    }
+    // Of the first line, as `| head -1`; with `pipefail` a shell ends with 141 then.
+    let ended = |mut program: Command, words: &str| {
+        program.args(words.split_whitespace());
+        let mut child = program.stdout(Stdio::piped()).spawn().expect("it starts");
+        let stdout = child.stdout.take().expect("a pipe");
+        let mut line = String::new();
+        let read = std::io::BufReader::new(stdout).read_line(&mut line);
+        assert!(read.is_ok_and(|length| length > 0));
+        child.wait().expect("it ends")
+    };
+    let check = |words: &str, signal: Option<i32>| {
+        for program in [Command::new("cyclictest"), ours()] {
+            assert_eq!(ended(program, words).signal(), signal, "{words}");
+        }
+    };
+    check("-l 3000", Some(libc::SIGPIPE));
+    check("-v -l 3000", Some(libc::SIGPIPE));
+    check("-u -q -l 300", Some(libc::SIGPIPE));
+    check("-q -l 300", None);
+    check("-q -h 100 -l 300", None);
 }
 
 #[test]

@@ -131,6 +131,8 @@ pub struct Cyclictest {
     pub priospread: bool,
     /// `-q`.
     pub quiet: bool,
+    /// `-u`.
+    pub unbuffered: bool,
     /// `-r` or `-s`.
     pub relative: bool,
     /// `-s`.
@@ -255,8 +257,7 @@ impl Cyclictest {
     /// What cyclictest says of one that it refuses.
     pub fn read(words: &[String]) -> Result<Cyclictest, Refusal> {
         let order = getopt::Order::of_environment();
-        let found = getopt::read("cyclictest", TABLE, words, order);
-        let found = found.map_err(|what| Refusal::Usage(vec![what], 0))?;
+        let (found, refused) = getopt::read("cyclictest", TABLE, words, order);
         let mut typed = Cyclictest {
             threads: Some(1),
             interval: 1000,
@@ -277,7 +278,16 @@ impl Cyclictest {
                 typed.flag(one);
             }
         }
-        typed.settle()
+        match refused {
+            Some(what) if !typed.lists_no_cpu() => Err(Refusal::Usage(vec![what], 0)),
+            _ => typed.settle(),
+        }
+    }
+
+    /// What follows `-a` and begins with a minus is no list to libnuma, which is asked at once:
+    /// before the next word is looked at, which is the same and no option.
+    fn lists_no_cpu(&self) -> bool {
+        self.cpus.as_ref().is_some_and(|list| list.starts_with('-'))
     }
 
     fn warn(&mut self, what: &str) {
@@ -364,6 +374,7 @@ impl Cyclictest {
             "refresh_on_max" => self.refresh_on_max = true,
             "nsecs" => self.nsecs = true,
             "quiet" => self.quiet = true,
+            "unbuffered" => self.unbuffered = true,
             "priospread" => self.priospread = true,
             "relative" => self.relative = true,
             "system" => (self.relative, self.system) = (true, true),
@@ -409,30 +420,38 @@ impl Cyclictest {
     }
 }
 
-/// A number as atoi(3) reads it: what stands at the begin, else zero.
+/// A number as atoi(3) reads it: what stands at the begin, else zero. What no `long` holds is the
+/// nearest that one does, and of that the lower half is taken.
 fn atoi(text: &str) -> i64 {
+    i64::from(leading(text).0)
+}
+
+/// The same, and what stands behind it.
+fn leading(text: &str) -> (i32, &str) {
     let text = text.trim_start();
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let rest = unsigned.trim_start_matches(is_digit);
+    let number = text.strip_suffix(rest).unwrap_or(text);
+    let nearest = match number.starts_with('-') {
+        true => i64::MIN,
+        false => i64::MAX,
     };
-    let end = digits.find(|letter: char| !letter.is_ascii_digit());
-    let digits = &digits[..end.unwrap_or(digits.len())];
-    let number = digits.parse().unwrap_or(match digits.is_empty() {
-        true => 0,
-        false => i64::from(i32::MAX),
-    });
-    sign * number.min(i64::from(i32::MAX))
+    let number = match unsigned.starts_with(is_digit) {
+        true => number.parse().unwrap_or(nearest),
+        false => 0,
+    };
+    (number as i32, rest)
 }
 
 /// A length: seconds, or with `m`, `h` or `d`.
 fn seconds(text: &str) -> i64 {
-    let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let (number, rest) = leading(text);
     let factor = match rest.chars().next() {
         Some('m' | 'M') => 60,
         Some('h' | 'H') => 3_600,
         Some('d' | 'D') => 86_400,
         _ => 1,
     };
-    atoi(text).saturating_mul(factor)
+    i64::from(number.wrapping_mul(factor))
 }

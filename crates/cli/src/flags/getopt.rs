@@ -53,17 +53,25 @@ impl Order {
     }
 }
 
-/// The options in `words`, in their order; other words are left out.
-///
-/// # Errors
-/// What getopt_long says of the first that is none.
+/// The options in `words`, in their order; other words are left out. Of the first that is none,
+/// what getopt_long says: whoever reads on as it goes may have given up before.
 pub fn read<'a>(
     program: &str,
     table: &'static [Opt],
     words: &'a [String],
     order: Order,
-) -> Result<Vec<Found<'a>>, String> {
+) -> (Vec<Found<'a>>, Option<String>) {
     let mut all = Vec::new();
+    let refused = read_into(&mut all, table, words, order).err();
+    (all, refused.map(|what| format!("{program}: {what}")))
+}
+
+fn read_into<'a>(
+    all: &mut Vec<Found<'a>>,
+    table: &'static [Opt],
+    words: &'a [String],
+    order: Order,
+) -> Result<(), String> {
     let mut at = 0;
     while let Some(word) = words.get(at).map(String::as_str) {
         at += 1;
@@ -75,19 +83,19 @@ pub fn read<'a>(
             None => continue,
         };
         for option in found {
-            let (opt, mut value) = option.map_err(|what| format!("{program}: {what}"))?;
+            let (opt, mut value) = option?;
             if opt.takes == Takes::Value && value.is_none() {
                 value = words.get(at).map(String::as_str);
                 at += 1;
                 if value.is_none() {
-                    return Err(format!("{program}: {}", lacks_value(opt, word)));
+                    return Err(lacks_value(opt, word));
                 }
             }
             let next = words.get(at).map(String::as_str);
             all.push(Found { opt, value, next });
         }
     }
-    Ok(all)
+    Ok(())
 }
 
 type Read<'a> = Result<(&'static Opt, Option<&'a str>), String>;
@@ -170,7 +178,7 @@ mod tests {
         let check = |words: &str, expect: &str| {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
             let found = match read("me", TABLE, &words, Order::Any) {
-                Ok(found) => {
+                (found, None) => {
                     let one = |one: &Found<'_>| {
                         let name = match one.opt.long {
                             "" => one.opt.letter.map_or(String::new(), String::from),
@@ -183,7 +191,7 @@ mod tests {
                     };
                     found.iter().map(one).collect::<Vec<_>>().join(" ")
                 }
-                Err(error) => error,
+                (_, Some(refused)) => refused,
             };
             assert_eq!(found, expect, "{words:?}");
         };
@@ -203,11 +211,11 @@ mod tests {
         check("--sm", ambiguous);
         check("--sm=1", &ambiguous.replace("--sm'", "--sm=1'"));
         let words = ["-t".to_owned(), "5".to_owned()];
-        let found = read("me", TABLE, &words, Order::Any).expect("options");
+        let (found, _) = read("me", TABLE, &words, Order::Any);
         assert_eq!(found[0].next, Some("5"));
         // As the value of an option that may have one the next word is read by the program alone.
         let words = ["-S", "-p", "9", "-t", "5", "-n"].map(str::to_owned);
-        let count = |order| read("me", TABLE, &words, order).expect("options").len();
+        let count = |order| read("me", TABLE, &words, order).0.len();
         assert_eq!((count(Order::Any), count(Order::OptionsFirst)), (4, 3));
     }
 }

@@ -81,6 +81,7 @@ fn output(typed: &Cyclictest) -> CyclictestOutput {
         json_file: typed.json.clone(),
         in_ns: typed.nsecs,
         quiet: typed.quiet,
+        unbuffered: typed.unbuffered,
         every: typed.verbose.then_some(typed.oscope.cast_unsigned()),
         distance: us(distance(typed)),
         on_max: typed.refresh_on_max,
@@ -111,7 +112,11 @@ fn plan(typed: &Cyclictest, threads: Vec<ThreadPlan>, output: &CyclictestOutput)
             1 => Clock::Realtime,
             _ => Clock::Monotonic,
         },
-        samples: (typed.loops > 0).then_some(typed.loops.cast_unsigned()),
+        samples: match typed.duration_s {
+            // It has passed when the first of them looks.
+            ..0 => Some(1),
+            _ => (typed.loops > 0).then_some(typed.loops.cast_unsigned()),
+        },
         break_over: limit,
         bucket: match typed.nsecs {
             true => Duration::from_ns(1),
@@ -318,6 +323,10 @@ mod tests {
         check("-t 0 -d0", &all);
         check("-S -t2 -d0", &all);
         check("-S -a 1 -d0", &all);
+        // As atoi(3) makes an int of what is none.
+        check("-p 4294967376 -t 4294967297", &[(0, 80, 1000)]);
+        check("-i 4294968296 -t99999999999999999999 -d 4294967296", &all);
+        check("-i +1000x -t 1", &[(0, 0, 1000)]);
         // A real-time policy without a priority gets one.
         check("-t2 --policy=rr", &[(0, 3, 1000), (1, 3, 1500)]);
         check("--policy=other -p 80", &[(0, 80, 1000)]);
@@ -392,6 +401,8 @@ mod tests {
         check("--nope", &["cyclictest: unrecognized option '--nope'"], 0);
         check("-p", &["cyclictest: option requires an argument -- 'p'"], 0);
         check("-p 100", &[], 1);
+        check("-p 2147483648", &[], 1);
+        check("-h 2147483648", &[], 1);
         check("-t0", &[], 1);
         check("-o 0", &[], 1);
         check("-A 100 --secaligned", &[], 1);
@@ -402,6 +413,11 @@ mod tests {
             &["libnuma: Warning: cpu argument 9 is out of range", ""],
             1,
         );
+        // libnuma reads it before the next word is looked at.
+        let said = ["libnuma: Warning: cpu argument -1 is out of range", ""];
+        check("-a -1 -Z", &said, 1);
+        check("-a 1 -Z", &["cyclictest: invalid option -- 'Z'"], 0);
+        check("--help -Z", &[], 0);
         check("-a !0-3", &[], 1);
         let fatal = |words: &str, expect: &str| match options(words) {
             Err(Refusal::Fatal(said)) => assert_eq!(said.last().expect("said"), expect),

@@ -17,6 +17,8 @@ pub struct CyclictestOutput {
     pub in_ns: bool,
     /// Only the summary.
     pub quiet: bool,
+    /// Nothing waits for what comes behind it.
+    pub unbuffered: bool,
     /// Every sample, or of so many the longest.
     pub every: Option<u64>,
     /// From one thread's interval to the next one's.

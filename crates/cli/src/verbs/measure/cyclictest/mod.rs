@@ -5,11 +5,15 @@ mod files;
 mod resolution;
 mod shown;
 
+use std::io::IsTerminal;
+
 use capture::capabilities;
 use event::{Duration, Result};
 use host::capabilities::{Capabilities, Preemption, Verb};
 use host::power::WakeLatency;
 use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
+use signal_hook::consts::SIGPIPE;
+use signal_hook::low_level;
 
 use self::beside::Beside;
 use self::shown::{Shown, figure};
@@ -27,8 +31,17 @@ const NO_PRIVILEGES: [&str; 2] = [
 /// How often what is new is printed.
 const PRINT_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Runs with the words that cyclictest would get.
+/// Runs with the words that cyclictest would get. Whose reader has gone dies of it, as there: a
+/// shell with `pipefail` sees that.
 pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
+    let ran = run(words);
+    if ran.as_ref().is_err_and(exit::is_broken_pipe) {
+        low_level::emulate_default_handler(SIGPIPE).ok();
+    }
+    ran
+}
+
+fn run(words: &[String]) -> Result<Outcome> {
     let typed = match Cyclictest::read(words) {
         Ok(typed) => typed,
         Err(refusal) => return refuse(refusal),
@@ -133,8 +146,14 @@ fn measure(
     }
     signals::outlive_alarm()?;
     let mut session = Session::start(options, capabilities)?;
+    let mut first = String::new();
     if let Some(latency_us) = output.dma_latency_us.filter(|_| session.limits_idle()) {
-        exit::print(&dma_latency(latency_us))?;
+        first = dma_latency(latency_us);
+    }
+    // In a pipe it comes with the rest, as from stdio: `| head -1` ends nobody before the figures.
+    let waits = output.quiet && !output.unbuffered && !std::io::stdout().is_terminal();
+    if !waits {
+        exit::print(&std::mem::take(&mut first))?;
     }
     if output.every.is_some() {
         exit::print(&about_threads(options, output))?;
@@ -151,7 +170,7 @@ fn measure(
     shown.end(&session.run)?;
     drop(beside);
     let found = session.finish();
-    print_found(&found, output, &shown)?;
+    print_found(&found, output, &shown, first)?;
     Ok(found)
 }
 
@@ -167,8 +186,13 @@ fn about_threads(options: &CyclicOptions, output: &CyclictestOutput) -> String {
     text
 }
 
-fn print_found(found: &Found, output: &CyclictestOutput, shown: &Shown) -> Result<()> {
-    let mut text = String::new();
+/// Behind `text`, which waited for it.
+fn print_found(
+    found: &Found,
+    output: &CyclictestOutput,
+    shown: &Shown,
+    mut text: String,
+) -> Result<()> {
     if output.quiet && output.histogram.is_none() {
         text += &cyclictest_status(&found.readings, output.in_ns);
     }
