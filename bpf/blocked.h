@@ -164,6 +164,9 @@ static __always_inline void blocked_on(struct blocked *blocked, struct task_stru
 	__builtin_memset(blocked, 0, sizeof(*blocked));
 	blocked->owner.tid = -1;
 	blocked->what = BLOCKED_NO;
+	// Whatever it was at as it was killed: that is over.
+	if (task_state & TASK_DEAD)
+		return;
 	if (blocked_on_lock(blocked, task))
 		return;
 	if (!(task_state & TASK_UNINTERRUPTIBLE) && waits_for_completions(task))

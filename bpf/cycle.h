@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // Cycles of targets that a timer of their own wakes, from a release to the end of the last work
-// before the next. In between a target may sleep for what others do (a semaphore, an answer), which
-// ends its activation: no event tells such a sleep from the end of its work. Whether the releases
+// before the next. In between a target may sleep for what others do (a semaphore, an answer), or
+// for a length of time, which ends its activation: no event tells such a sleep from the end of its
+// work. Whether the releases
 // are steady, user space judges.
 
 #ifndef RTSCOPE_CYCLE_H
@@ -51,6 +52,17 @@ static __always_inline rts_u64 sleep_place(struct task_struct *task)
 	return regs ? regs_instruction(regs) + ((rts_u64)regs_argument_0(regs) << 20) : 0;
 }
 
+// Whether a task sleeps for a length of time, and not until a moment.
+static __always_inline bool sleeps_for_long(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!regs)
+		return false;
+	return regs_in_nanosleep(regs) ||
+	       (regs_in_clock_nanosleep(regs) && !(regs_sleep_flags(regs) & TIMER_ABSTIME));
+}
+
 static __always_inline void gaps_copy(struct rts_cycles *found, const struct task_state *state)
 {
 	for (rts_u32 i = 0; i < RTS_GAPS_MAX; i++)
@@ -86,10 +98,14 @@ static __always_inline void cycle_close(struct task_state *state, struct task_st
 	gaps_copy(found, state);
 }
 
+// So often its timer's releases are counted that found it at the same place.
+#define RELEASED_AGAIN_MAX 8
+
 // A timer releases the target, which has slept until then.
 static __always_inline void cycle_begin(struct task_state *state, struct task_struct *task,
 		rts_u64 release_ns)
 {
+	rts_u64 place = sleep_place(task);
 	rts_u64 gap_us = (release_ns - state->released_ns) / 1000;
 	struct rts_cycles *found;
 
@@ -101,7 +117,11 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 	state->released_ns = release_ns;
 	state->cycle_ns = release_ns;
 	state->in_cycle = 1;
-	state->released_at = sleep_place(task);
+	if (state->released_at != place)
+		state->released_again = 0;
+	else if (state->released_again < RELEASED_AGAIN_MAX)
+		state->released_again++;
+	state->released_at = place;
 	if (!state->has_cycles)
 		return;
 	found = cycles_of(task);
@@ -118,6 +138,18 @@ static __always_inline bool waits_for_work(const struct task_state *state, struc
 	return state->armed_ns > slept_ns || sleep_place(task) == state->released_at;
 }
 
+// Whether a timer wakes a target out of a sleep that is no wait for its next release: it sleeps for
+// a length of time, elsewhere than at its releases. Where it does so again and again without one,
+// these are its releases.
+static __always_inline bool is_own_sleep(struct task_state *state, struct task_struct *task)
+{
+	if (!state->released_again || sleep_place(task) == state->released_at ||
+	    !sleeps_for_long(task))
+		return false;
+	state->released_again--;
+	return true;
+}
+
 // A target that slept, since `done_ns`, is woken: by its timer, or by others.
 static __always_inline void cycle_wake(struct task_state *state, struct cpu_state *cpu,
 		struct task_struct *task, rts_u64 done_ns)
@@ -125,6 +157,11 @@ static __always_inline void cycle_wake(struct task_state *state, struct cpu_stat
 	if (task->flags & PF_KTHREAD)
 		return;
 	if (timer_in_progress(cpu)) {
+		if (is_own_sleep(state, task)) {
+			state->in_cycle = 1;
+			state->others++;
+			return;
+		}
 		cycle_close(state, task, done_ns);
 		cycle_begin(state, task, state->chain.origin_ns);
 		return;

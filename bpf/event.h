@@ -223,12 +223,12 @@ struct rts_late {
 	rts_u32 preemptions;
 };
 
-// What was seen of the cycles of a target in which others woke it, after a timer of its own did and
-// before that did again: it may have slept inside its work.
+// What was seen of the cycles of a target in which it slept for others, or for a length of time,
+// after a timer of its own woke it and before that did again: it may have slept inside its work.
 struct rts_cycles {
 	struct rts_task task;
 	rts_u64 cycles;
-	rts_u64 sleeps; // how often others woke it
+	rts_u64 sleeps; // how often
 	rts_u64 over; // cycles that are longer than the threshold, to the end of their last work
 	rts_u64 worst_begin_ns; // of the longest
 	rts_u64 worst_end_ns;

@@ -208,6 +208,8 @@ struct rq {
 	rts_u64 clock; // the scheduler's
 } RELOCATED;
 
+#define TIMER_ABSTIME 1 // of clock_nanosleep: until a moment, and not for a length of time
+
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long ip;
@@ -343,6 +345,7 @@ struct bpf_iter__task {
 #define TASK_UNINTERRUPTIBLE 0x0002
 #define TASK_STOPPED 0x0004
 #define TASK_TRACED 0x0008
+#define TASK_DEAD 0x0080
 #define TASK_WAKING 0x0200 // woken, and not yet on a run queue
 #define TASK_FROZEN 0x8000 // by the freezer of suspend, or of a control group of the first version
 #define TASK_NOLOAD 0x0400 // sleeps without load: waits for work, not inside it

@@ -137,6 +137,7 @@ struct task_state {
 	rts_u8 left;    // its activation ended as it left the CPU, and it was not woken since
 	rts_u8 sleeps;  // it was woken since it computed for long: it is no task that only computes
 	rts_u8 in_cycle; // its activation belongs to its present cycle, as its release or an answer
+	rts_u8 released_again; // so often its timer found it where it had before, less its other sleeps
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told
 	rts_u64 reported_id; // of the hit that said that it still waits
@@ -157,7 +158,7 @@ struct task_state {
 	rts_u64 released_ns; // the last release
 	rts_u64 released_at; // where it slept until then
 	rts_u32 releases; // by its timer
-	rts_u32 others; // how often others woke it since the last
+	rts_u32 others; // sleeps since the last that others ended, or a length of time
 	struct wants asked;
 	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last times between two, in a ring
 	struct chain chain;

@@ -92,7 +92,6 @@ static __always_inline void evidence_stopped(const struct task_state *state,
 #define ERESTARTNOHAND 514
 #define ERESTART_RESTARTBLOCK 516
 #define CLOCK_MONOTONIC 1
-#define TIMER_ABSTIME 1
 #define NS_PER_S 1000000000ull
 
 static __always_inline bool regs_sleep_ended(struct pt_regs *regs)

@@ -5,8 +5,8 @@ use event::{Instant, TimeRange, are_steady};
 
 use crate::raw;
 
-/// A task that its timer wakes steadily was woken by others in between: where it slept inside of
-/// its work then, that took longer than any of its activations.
+/// A task that its timer wakes steadily slept in between, for others or for a length of time: where
+/// that was inside of its work, that took longer than any of its activations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SleepsInside {
     /// The task.

@@ -154,6 +154,34 @@ fn waits_with_a_limit(mut socket: UnixStream) {
     }
 }
 
+/// Where it is to be paced by a device, say: now and then it sleeps in the middle of its work.
+fn naps(is_moment: bool, cycles: usize) {
+    let mut due_ns = scene::monotonic_ns();
+    for cycle in 0..cycles {
+        due_ns = scene::monotonic_ns().max(due_ns + PERIOD.as_nanos() as i64);
+        match is_moment {
+            true => scene::sleep_until(due_ns),
+            false => std::thread::sleep(PERIOD),
+        }
+        if cycle % 6 == 5 {
+            // Another call than that of its periods.
+            let pause = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: SLOW.as_nanos() as i64,
+            };
+            // SAFETY: reads one initialised struct.
+            unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
+        }
+    }
+}
+
+/// A sleep at its start, and then one call for all of its periods.
+fn begins_with_a_nap() {
+    // SAFETY: takes an integer.
+    unsafe { libc::usleep(1) };
+    naps(true, CYCLES / 3);
+}
+
 /// Nobody's timer.
 fn serves(mut socket: UnixStream) {
     for cycle in 0..CYCLES {
@@ -182,11 +210,13 @@ fn sleeps_inside_a_timers_cycles_are_told_with_the_longest_and_waits_for_work_ar
     scene_with(newsman, "scene-vic-news", 10, |socket| loops(socket, false));
     scene("scene-vic-limit", 10, waits_with_a_limit);
     scene("scene-vic-serve", 10, serves);
+    scene("scene-vic-nap", 10, |_| naps(true, CYCLES));
+    scene("scene-vic-begin", 10, |_| begins_with_a_nap());
     watch.check_open().expect("looked");
     let found = watch.sleeps_inside().expect("read");
     let mut names: Vec<_> = found.iter().map(|one| one.task.comm.as_str()).collect();
     names.sort_unstable();
-    let wait = ["fifo", "file", "limit", "loop"].map(|kind| format!("scene-vic-{kind}"));
+    let wait = ["fifo", "file", "limit", "loop", "nap"].map(|kind| format!("scene-vic-{kind}"));
     assert_eq!(names, wait, "{found:#?}");
     let slow = Duration::from_ns(SLOW.as_nanos() as i64);
     for victim in &found {

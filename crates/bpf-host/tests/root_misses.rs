@@ -580,6 +580,38 @@ fn the_worst_is_reported_however_few_reports_are_allowed() {
 }
 
 #[test]
+fn who_is_killed_in_the_midst_of_its_work_ends_that_there() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let mut command = std::process::Command::new("sh");
+    let mut child = command.args(["-c", "while :; do :; done"]).spawn();
+    let child = child.as_mut().expect("it starts");
+    let config = WatchConfig {
+        targets: Targets::Tasks(vec![TaskPattern::Pid(event::Tid(child.id() as i32))]),
+        ..config(EndKind::Blocked)
+    };
+    let (watch, mut ring) = Watch::start(&config).expect("a watch");
+    let hits = hits(&mut ring, || {
+        std::thread::sleep(2 * STOP);
+        child.kill().expect("killed");
+        child.wait().expect("it ends");
+    });
+    let [hit] = hits.as_slice() else {
+        panic!("{hits:#?}, {:?}", watch.statistics());
+    };
+    assert_eq!(
+        (hit.end_kind, hit.task.tid.0),
+        (EndKind::Blocked, child.id() as i32)
+    );
+    assert!(
+        hit.latency() >= Duration::from_ms(2 * STOP.as_millis() as i64),
+        "{hit:#?}"
+    );
+}
+
+#[test]
 fn what_dies_before_it_is_back_in_its_program_is_counted_as_dropped() {
     let _privileged = testkit::privileged();
     if !two_cpus() {

@@ -43,8 +43,8 @@ pub(super) fn called_text(called: &Called) -> String {
 fn inside_text(called: &Called) -> String {
     let lines = called.inside.iter().map(|found| {
         format!(
-            "perhaps it means another: {} was woken by others in a cycle of its timer that took {} \
-             to the end of its last work, from {}\n",
+            "perhaps it means another: {} also slept in a cycle of its timer that took {} to the \
+             end of its last work, from {}\n",
             found.task,
             found.worst.duration(),
             found.worst.begin

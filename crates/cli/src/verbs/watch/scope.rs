@@ -140,8 +140,8 @@ pub(super) fn slept_text(asked: Option<Duration>, status: &Status) -> String {
         let (slept, over) = (times(found.sleeps), asked.zip(Some(found.over)));
         let over = over.map(|(over, count)| format!(", and {count} took more than {over:#}"));
         text += &format!(
-            "not judged: {task} slept {slept} between releases by its timer, woken by others; if \
-             that is inside its work, the worst took {longest} from {begin}{}\n",
+            "not judged: {task} slept {slept} between releases by its timer, for others or for a \
+             length of time; if that is inside its work, the worst took {longest} from {begin}{}\n",
             over.unwrap_or_default()
         );
     }
@@ -215,7 +215,7 @@ mod tests {
             status.statistics.worst = event::Duration::from_ms(1);
             assert_eq!(may_be_late(&options, &status), expect.0, "{:?}", typed.over);
             let text = slept_text(asked(&options), &status);
-            let end = text.split_once("woken by others; ").map(|(_, end)| end);
+            let end = text.split_once("length of time; ").map(|(_, end)| end);
             assert_eq!(end.map(str::trim_end), expect.1, "{text}");
         };
         let worst = "if that is inside its work, the worst took 20.700 ms from 2.000000000";
