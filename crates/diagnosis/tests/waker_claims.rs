@@ -11,15 +11,18 @@ const LOWHOG: Task = Task::rt(200, "lowhog", 40);
 const HARD: u64 = 0x08;
 const SOFT: u64 = 0x10;
 
-/// What is late by more than 3 ms.
-fn asked(trace: SyntheticTrace) -> Diagnosis {
-    let query = Query {
+/// Of the victim, what is late by more than 3 ms.
+fn query() -> Query {
+    Query {
         tasks: TaskFilter::from(Tid(VICTIM.tid)),
         until: Until::Block,
         threshold: Some(Duration::from_ms(3)),
         ..Query::default()
-    };
-    diagnose(&trace.build(), &query).expect("the trace can be diagnosed")
+    }
+}
+
+fn asked(trace: SyntheticTrace) -> Diagnosis {
+    diagnose(&trace.build(), &query()).expect("the trace can be diagnosed")
 }
 
 /// So many are late, and of so many nobody knows.
@@ -166,4 +169,30 @@ fn a_softirq_in_its_thread_may_have_been_raised_before_that_thread_was_woken() {
     };
     check(trace(true), 1, 0);
     check(trace(false), 0, 1);
+}
+
+#[test]
+fn who_leaves_a_cpu_on_which_it_was_not_seen_to_come_may_have_waited() {
+    let check = |comes_in: bool, until: Until, late: usize, doubted: u64| {
+        let trace = SyntheticTrace::new().cpus(2).shows_timers().at(1);
+        let trace = trace
+            .block(VICTIM, Task::IDLE)
+            .at(1_000)
+            .wake_for(VICTIM, 1);
+        let trace = match comes_in {
+            true => trace.cpu(1).after(5).run(VICTIM),
+            // The first event of CPU 1 shows it there, 9 ms behind its wake-up.
+            false => trace.cpu(1),
+        };
+        let query = Query { until, ..query() };
+        let trace = trace.at(10_000).block(VICTIM, Task::IDLE).build();
+        let found = diagnose(&trace, &query).expect("the trace can be diagnosed");
+        let counts = (found.activations.len(), found.basis.doubted);
+        assert_eq!(counts, (late, doubted), "{found:#?}");
+    };
+    check(true, Until::SwitchIn, 0, 0);
+    check(false, Until::SwitchIn, 0, 1);
+    // How long it took to the end of its work is known.
+    check(true, Until::Block, 1, 0);
+    check(false, Until::Block, 1, 0);
 }

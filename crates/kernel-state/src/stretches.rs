@@ -1,7 +1,7 @@
 //! What a CPU does in a run, stretch by stretch: idle, a task, a call of it, or handlers.
 
 use super::handlers::Handlers;
-use super::run::{Holder, Part, Run};
+use super::run::{Belief, Part, Run};
 use super::waker::CpuWhat;
 use super::{Kernel, Sink};
 
@@ -99,9 +99,9 @@ impl Kernel {
 
 impl super::CpuState {
     /// What is handled now counts as what it seems so far, as nothing more is known; not where
-    /// nobody knows who has the CPU.
+    /// nobody knows who has the CPU, or had it as that handler began.
     pub(super) fn note_open_handlers(&mut self) {
-        if self.handlers.are_open() && self.believed() != Holder::Unknown {
+        if self.handlers.are_open() && matches!(self.run.belief, Belief::Switched(_)) {
             self.run.note_open(&self.handlers);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use testkit::{SyntheticTrace, Task};
 use trace::Trace;
 use views::reports::{Cell, ReportOptions};
 
@@ -279,4 +280,30 @@ fn an_interrupt_that_goes_on_at_the_end_counts_so_far() {
     let (_dir, _, answers) = open(&text.concat());
     let states = cpu(&answers);
     assert_eq!((states.irq_ns, states.run_ns), (3 * MS, MS));
+}
+
+#[test]
+fn an_interrupt_on_an_idle_cpu_is_none_of_its_idle_time_also_where_that_hides_who_comes() {
+    const HOG: Task = Task::rt(102, "hog", 60);
+    // Where the hog leaves the CPU, it had come there unseen.
+    let hides = || {
+        let trace = SyntheticTrace::new().cpus(2).at(0).cpu(1).timer_irq();
+        let trace = trace.after(1).timer_irq_end().at(2).block(HOG, Task::IDLE);
+        let trace = trace.cpu(0).at(30).run(Task::fair(103, "waker"));
+        let trace = trace.at(40).wake_for(HOG, 1).cpu(1);
+        trace.at(60).block(HOG, Task::IDLE).at(70).irq(24, "sound")
+    };
+    let check = |trace: SyntheticTrace| {
+        let answers = Answers::of(&trace.build()).expect("all reports answer");
+        let states = answers.cpus[&1];
+        // The timer's, and this one.
+        assert_eq!(states.irq_ns, 1_000 + 30_000, "{states:?}");
+    };
+    check(
+        hides()
+            .lost_on(Some(1), 100_000, 110_000)
+            .at(120)
+            .irq_end(24),
+    );
+    check(hides().cpu(0).at(100).timer_irq());
 }

@@ -8,7 +8,7 @@ use super::chain::{NewNode, NodeId};
 use super::ends::halt;
 use super::tasks::{MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, What};
-use crate::StepKind;
+use crate::{StepKind, Until};
 
 impl Builder {
     /// Writes down who has the CPU from now on.
@@ -49,7 +49,9 @@ impl Builder {
         self.cpu(cpu).left_handler = None;
         // Nothing was inferred: somebody had the CPU of whom nothing is known.
         let left_unseen = std::mem::take(&mut self.cpu(cpu).left_unseen);
-        if self.has_not(cpu, prev) || left_unseen {
+        // Where it was not seen to come, its activation is known to the end of its work alone.
+        let is_unknown = self.until == Until::SwitchIn && self.cpu(cpu).current != Some(prev);
+        if self.has_not(cpu, prev) || left_unseen || is_unknown {
             self.lose_activation(prev, now_ns);
         }
         self.cycles.leaves(prev.0, cpu, now_ns, pause);

@@ -1,8 +1,6 @@
 //! Activations of threads from their release to the end of their work, for budgets of both: the
 //! instant for which the timer that wakes a thread was set, else its wake-up.
 
-use std::collections::{HashMap, HashSet};
-
 use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
 use kernel_state::{Change, Kernel, Pause, ProcId};
 
@@ -52,53 +50,67 @@ pub(super) enum Ended {
     PutOff(ProcId, i64, bool),
 }
 
+/// What is known of a thread.
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    open: Option<Open>,
+    /// Since when it sleeps, where it was seen to leave its CPU and nothing was seen of it since.
+    asleep_ns: Option<i64>,
+    /// It was seen on a CPU.
+    seen: bool,
+    /// It is no more.
+    gone: bool,
+    /// When its work was last seen to end: what it does next begins in the trace.
+    begun_ns: Option<i64>,
+    /// Since when it waits, where it was preempted in what was not seen to begin.
+    put_off_ns: Option<i64>,
+    /// It was just made and has not run yet.
+    made: bool,
+    /// When the timer was due that has woken it, where it has not run since.
+    due_ns: Option<i64>,
+}
+
 /// Follows all threads.
 #[derive(Debug, Default)]
 pub(super) struct Responses {
-    open: HashMap<ProcId, Open>,
-    /// Threads that were seen to leave their CPU to sleep, and nothing was seen of since.
-    /// With when they left.
-    asleep: HashMap<ProcId, i64>,
-    /// Threads that were seen on a CPU.
-    seen: HashSet<ProcId>,
-    /// Threads that are no more.
-    gone: HashSet<ProcId>,
-    /// Threads whose work was seen to end: what they do next begins in the trace.
-    /// With when it last did.
-    begun: HashMap<ProcId, i64>,
-    /// Threads that were preempted in what was not seen to begin, and since when they wait.
-    put_off: HashMap<ProcId, i64>,
-    /// Threads that were just made and have not run yet.
-    made: HashSet<ProcId>,
-    /// When the timer was due that has woken a thread which has not run since.
-    due_ns: HashMap<ProcId, i64>,
+    /// By their numbers.
+    threads: Vec<Thread>,
 }
 
 impl Responses {
+    fn of(&mut self, process: ProcId) -> &mut Thread {
+        let place = process.0 as usize;
+        if self.threads.len() <= place {
+            self.threads.resize(place + 1, Thread::default());
+        }
+        &mut self.threads[place]
+    }
+
+    fn get(&self, process: ProcId) -> Option<&Thread> {
+        self.threads.get(process.0 as usize)
+    }
+
     /// A thread that slept is woken; when the timer was due that does it.
     pub fn woken(&mut self, process: ProcId, due_ns: Option<i64>) {
-        match due_ns {
-            Some(due_ns) => self.due_ns.insert(process, due_ns),
-            None => self.due_ns.remove(&process),
-        };
+        self.of(process).due_ns = due_ns;
     }
 
     /// When the activation of a thread began that was woken then and has not run since.
     pub fn begin_ns(&self, process: ProcId, woken_ns: i64) -> i64 {
-        let due_ns = self.due_ns.get(&process);
-        due_ns.map_or(woken_ns, |due_ns| woken_ns.min(*due_ns))
+        let due_ns = self.get(process).and_then(|thread| thread.due_ns);
+        due_ns.map_or(woken_ns, |due_ns| woken_ns.min(due_ns))
     }
 
     /// A thread was made: its start-up is no work, and is judged to its switch-in.
     pub fn made(&mut self, process: ProcId) {
-        self.open.remove(&process);
-        self.made.insert(process);
-        self.seen.insert(process);
+        let thread = self.of(process);
+        thread.open = None;
+        (thread.made, thread.seen) = (true, true);
     }
 
     /// Whether a thread has just been made and has not run yet.
     pub fn is_made(&self, process: ProcId) -> bool {
-        self.made.contains(&process)
+        self.get(process).is_some_and(|thread| thread.made)
     }
 
     /// The thread that `change` shows on a CPU, if it was seen to sleep and not to be woken, or for
@@ -106,15 +118,16 @@ impl Responses {
     pub fn unwoken(&mut self, kernel: &Kernel, change: &Change<'_>) -> Option<(ProcId, i64)> {
         match *change {
             Change::Switch { prev, pause, .. } => {
-                self.seen.insert(prev);
+                let thread = self.of(prev);
+                thread.seen = true;
                 // It was scheduled in unseen, too.
-                let slept = self.asleep.remove(&prev);
+                let slept = thread.asleep_ns.take();
                 match pause {
                     // Who is stopped is woken, too, to go on.
-                    Pause::Gone => self.gone.insert(prev),
-                    Pause::PutOff => false,
-                    _ => self.asleep.insert(prev, kernel.now_ns()).is_none(),
-                };
+                    Pause::Gone => thread.gone = true,
+                    Pause::PutOff => {}
+                    _ => thread.asleep_ns = Some(kernel.now_ns()),
+                }
                 slept.map(|slept_ns| (prev, slept_ns))
             }
             Change::ScheduledIn {
@@ -123,17 +136,19 @@ impl Responses {
                 waited_since_ns,
                 ..
             } => {
-                let slept = self.asleep.remove(&process);
-                let is_first = self.seen.insert(process) && waited_since_ns.is_none();
+                let thread = self.of(process);
+                let slept = thread.asleep_ns.take();
+                let is_first = !thread.seen && waited_since_ns.is_none();
+                thread.seen = true;
                 let since_ns = slept.or(is_first.then(|| kernel.first_ns()));
                 let since_ns = since_ns.filter(|_| woken_ns.is_none());
                 since_ns.map(|since_ns| (process, since_ns))
             }
             // It may have run, and slept again, meanwhile.
             Change::Lost { .. } => {
-                self.asleep.clear();
-                self.put_off.clear();
-                self.due_ns.clear();
+                for thread in &mut self.threads {
+                    (thread.asleep_ns, thread.put_off_ns, thread.due_ns) = (None, None, None);
+                }
                 None
             }
             _ => None,
@@ -155,12 +170,12 @@ impl Responses {
                 // Where only the switch was not recorded, its wake-up and its end are known.
                 let unknown = (lossy && within_ns.is_none(), lossy);
                 self.comes(process, at_ns, woken_ns, unknown);
-                let put_off_ns = self.put_off.remove(&process);
+                let put_off_ns = self.of(process).put_off_ns.take();
                 let put_off_ns = put_off_ns.filter(|_| woken_ns.is_none());
                 return put_off_ns.map(|since_ns| Ended::PutOff(process, since_ns, lossy));
             }
             Change::Unknown { process, .. } | Change::RanUnseen { process } => {
-                if let Some(open) = self.open.get_mut(&process) {
+                if let Some(open) = &mut self.of(process).open {
                     (open.lossy, open.own_lossy) = (true, true);
                 }
             }
@@ -170,27 +185,28 @@ impl Responses {
     }
 
     fn leaves(&mut self, now_ns: i64, process: ProcId, pause: Pause) -> Option<Ended> {
-        if let Some(open) = self.open.get_mut(&process) {
+        let thread = self.of(process);
+        if let Some(open) = &mut thread.open {
             let ran_ns = open.since_ns.take().map(|since_ns| now_ns - since_ns);
             open.own_ns += ran_ns.unwrap_or(0);
             // It may have been stopped in its sleep, and nobody knows when that was to end.
             open.lossy |= pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
         }
-        self.due_ns.remove(&process);
+        thread.due_ns = None;
         match pause {
             pause if pause.is_inside() || pause.is_stop() => None,
             Pause::PutOff => {
-                let is_open = self.open.get(&process).is_some_and(|open| !open.made);
+                let is_open = thread.open.is_some_and(|open| !open.made);
                 if !is_open {
-                    self.put_off.insert(process, now_ns);
+                    thread.put_off_ns = Some(now_ns);
                 }
                 None
             }
             _ => {
-                let ended = self.open.remove(&process);
+                let ended = thread.open.take();
                 let last_ns = match pause {
                     Pause::Gone => None,
-                    _ => self.begun.insert(process, now_ns),
+                    _ => thread.begun_ns.replace(now_ns),
                 };
                 if ended.is_some_and(|open| open.made) {
                     return None;
@@ -213,8 +229,9 @@ impl Responses {
         woken_ns: Option<i64>,
         (unbegun, own_lossy): (bool, bool),
     ) {
-        let made = self.made.remove(&process);
-        let due_ns = self.due_ns.remove(&process);
+        let thread = self.of(process);
+        let made = std::mem::take(&mut thread.made);
+        let due_ns = thread.due_ns.take();
         let begun = woken_ns.map(|woken_ns| Open {
             begin_ns: due_ns.map_or(woken_ns, |due_ns| due_ns.min(woken_ns)),
             own_ns: 0,
@@ -226,8 +243,8 @@ impl Responses {
         });
         // A wake-up inside its work is not its begin.
         let open = match begun {
-            Some(begun) => self.open.entry(process).or_insert(begun),
-            None => match self.open.get_mut(&process) {
+            Some(begun) => thread.open.get_or_insert(begun),
+            None => match &mut thread.open {
                 Some(open) => open,
                 None => return,
             },
@@ -239,23 +256,24 @@ impl Responses {
 
     /// A thread had a CPU before it was seen on one: nobody knows for how long it ran.
     pub fn ran_unseen(&mut self, process: ProcId) {
-        if let Some(open) = self.open.get_mut(&process) {
+        if let Some(open) = &mut self.of(process).open {
             open.own_lossy = true;
         }
     }
 
     /// Whether a thread is no more: what it was in will not end.
     pub fn is_gone(&self, process: ProcId) -> bool {
-        self.gone.contains(&process)
+        self.get(process).is_some_and(|thread| thread.gone)
     }
 
     /// Those that are under way at `now_ns`.
     pub fn under_way(&self, now_ns: i64) -> impl Iterator<Item = Response> {
-        let begun = self.open.iter().filter(|(_, open)| !open.made);
-        begun.map(move |(process, open)| {
-            let mut open = *open;
+        let threads = (0..).map(ProcId).zip(&self.threads);
+        let open = threads.filter_map(|(process, thread)| Some((process, thread.open?)));
+        let begun = open.filter(|(_, open)| !open.made);
+        begun.map(move |(process, mut open)| {
             open.own_ns += open.since_ns.map_or(0, |since_ns| now_ns - since_ns);
-            open.response(*process)
+            open.response(process)
         })
     }
 }
