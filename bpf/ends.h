@@ -137,17 +137,51 @@ enum own_end {
 	ENDS_AND_LEAVES, // current, and it leaves the CPU
 };
 
+// To copy a hit takes a microsecond or two; who waits for that holds no lock that it needs.
+#define TELLING_LOOKS_MAX 64
+
+// Its next activation takes the place of the one that the CPU which it leaves may just tell of.
+static __always_inline void told_elsewhere(const struct task_state *state)
+{
+	for (int looks = 0; looks < TELLING_LOOKS_MAX; looks++) {
+		if (!*(volatile rts_u8 *)&state->telling)
+			return;
+		bpf_ktime_get_ns();
+	}
+}
+
+// A task went to sleep, on its own CPU.
+static __always_inline void chain_append_blocked(struct task_state *state, struct task_struct *task,
+		rts_u64 now_ns, enum own_end how)
+{
+	rts_u32 place = state->chain.count;
+
+	chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, task);
+	barrier_var(place);
+	if (how == ENDS_ELSEWHERE && HAS_TASK_CPU(task))
+		state->chain.steps[place & STEP_MASK].cpu = TASK_CPU(task);
+}
+
 // A task ends its own chain: it returns to user space, or it blocks, or it has the CPU as it is
 // woken. Only the current task's stack is here.
 static __always_inline void hit_own_end(void *ctx, struct task_state *state,
 		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind, enum own_end how)
 {
 	struct ending ending;
-	struct rts_hit *hit;
+	struct rts_hit *hit = 0;
 
-	if (!ends_late(&ending, state, now_ns))
-		return;
-	hit = hit_reserve(state, task, &ending, end_kind);
+	if (how == ENDS_AND_LEAVES)
+		*(volatile rts_u8 *)&state->telling = 1;
+	if (ends_late(&ending, state, now_ns)) {
+		// Two CPUs may end it at once: who tells of it appends its last step.
+		if (end_kind == RTS_END_BLOCKED)
+			chain_append_blocked(state, task, now_ns, how);
+		hit = hit_reserve(state, task, &ending, end_kind);
+	}
+	if (how == ENDS_AND_LEAVES)
+		*(volatile rts_u8 *)&state->telling = 0;
+	else if (how == ENDS_ELSEWHERE)
+		told_elsewhere(state);
 	if (!hit)
 		return;
 	if (config.evidence_floor_ns)

@@ -339,6 +339,10 @@ struct bpf_iter__task {
 	struct task_struct *task;
 } RELOCATED;
 
+// 5.16 moved it there (bcf9033e5449).
+#define HAS_TASK_CPU(task) bpf_core_field_exists((task)->thread_info.cpu)
+#define TASK_CPU(task) (HAS_TASK_CPU(task) ? BPF_CORE_READ(task, thread_info.cpu) : 0)
+
 // include/linux/sched.h; the same in every kernel that has task storage.
 #define PF_KTHREAD 0x00200000
 #define PF_EXITING 0x00000004

@@ -137,6 +137,7 @@ struct task_state {
 	rts_u8 left;    // its activation ended as it left the CPU, and it was not woken since
 	rts_u8 sleeps;  // it was woken since it computed for long: it is no task that only computes
 	rts_u8 in_cycle; // its activation belongs to its present cycle, as its release or an answer
+	rts_u8 telling; // its end is copied, on the CPU that it leaves
 	rts_u8 released_again; // so often its timer found it where it had before, less its other sleeps
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told

@@ -57,7 +57,6 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 		return;
 	if (target && has_yielded(prev)) {
 		if (state->phase != PHASE_NONE) {
-			chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
 			hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
 		}
 		state->phase = PHASE_YIELDED;
@@ -147,7 +146,6 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 		// Whoever woke it meanwhile has told this end.
 		if (*(volatile rts_u64 *)&state->activation != activation)
 			return true;
-		chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
 		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
 	} else if (config.end_kind == RTS_END_USER_RETURN && target) {
 		drop_open(state, now_ns);

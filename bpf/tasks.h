@@ -23,10 +23,6 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-// 5.16 moved it there (bcf9033e5449); nobody asks for what needs it on an older kernel.
-#define HAS_TASK_CPU(task) bpf_core_field_exists((task)->thread_info.cpu)
-#define TASK_CPU(task) (HAS_TASK_CPU(task) ? BPF_CORE_READ(task, thread_info.cpu) : 0)
-
 // What was under way when the watch began, or when a task became a target, has no origin that
 // anybody saw: it counts from now, and says so.
 static __always_inline void open_begin(struct task_struct *task)

@@ -47,7 +47,6 @@ static __always_inline bool open_ends(void *ctx, struct task_state *state,
 		return false;
 	if (has_left(state))
 		now_ns = state->slept_ns;
-	chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, wakee);
 	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED,
 			runs ? ENDS_AND_RUNS : ENDS_ELSEWHERE);
 	return true;
@@ -111,7 +110,6 @@ static __always_inline bool was_inside(void *ctx, const struct cpu_state *cpu,
 	state->word = 0;
 	if (inside)
 		return true;
-	chain_append_task(&state->chain, RTS_STEP_BLOCKED, state->word_ns, wakee);
 	hit_own_end(ctx, state, wakee, state->word_ns, RTS_END_BLOCKED, ENDS_ELSEWHERE);
 	state->phase = PHASE_NONE;
 	return false;

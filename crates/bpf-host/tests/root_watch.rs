@@ -166,6 +166,42 @@ fn an_activation_that_ends_on_two_cpus_at_once_is_told_once_and_as_long_as_it_wa
 }
 
 #[test]
+fn a_hit_that_ends_as_another_cpu_wakes_its_task_has_its_steps_where_they_were() {
+    const NAME: &str =
+        "a_hit_that_ends_as_another_cpu_wakes_its_task_has_its_steps_where_they_were";
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus(NAME) {
+        return;
+    }
+    let (_watch, mut ring) = Watch::start(&WatchConfig {
+        threshold: Duration::from_us(20),
+        end: EndKind::Blocked,
+        rate_limit_interval: Duration::ZERO,
+        ..config(named("scene-woken"))
+    })
+    .unwrap();
+    let mut hits = Vec::new();
+    for _ in 0..60 {
+        woken_as_it_sleeps("scene-woken", Time::from_micros(25), 60);
+        hits.extend(ring.take().unwrap());
+    }
+    assert!(hits.len() > 1_000, "{}", hits.len());
+    let without: Vec<_> = hits.iter().filter(|hit| hit.steps.is_empty()).collect();
+    assert!(without.is_empty(), "of {}: {without:#?}", hits.len());
+    // The first activation of each thread began elsewhere, before it came on the stage.
+    let was_woken = hits
+        .iter()
+        .filter(|hit| hit.steps[0].kind == StepKind::Waking);
+    let went_elsewhere = |hit: &&Hit| {
+        hit.steps
+            .last()
+            .is_some_and(|step| step.cpu.0 != STAGE as u32)
+    };
+    let elsewhere: Vec<_> = was_woken.filter(went_elsewhere).collect();
+    assert!(elsewhere.is_empty(), "of {}: {elsewhere:#?}", hits.len());
+}
+
+#[test]
 fn a_filter_that_does_not_fit_lets_nothing_through() {
     let _privileged = testkit::privileged();
     if !testkit::two_cpus("a_filter_that_does_not_fit_lets_nothing_through") {
