@@ -189,3 +189,29 @@ fn a_command_that_computes_is_judged_to_the_switch_in_by_its_waits() {
     assert!(of_it.count() > 0, "{text}");
     assert_eq!(output.status.code(), Some(2), "{text}");
 }
+
+#[test]
+fn what_is_not_over_as_the_watch_ends_may_be_the_worst_of_all() {
+    let _privileged = testkit::privileged();
+    let mut busy = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .expect("it starts");
+    let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args(["watch", "--json", "--over", "100ms", "--for", "1s"])
+        .args(["--no-snapshot", "--pid", &busy.id().to_string()])
+        .stdin(Stdio::null())
+        .output();
+    busy.kill().expect("killed");
+    busy.wait().expect("it ends");
+    let output = output.expect("rtscope runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = lines(&text);
+    let of_type = |kind: &str| lines.iter().find(|line| line["type"] == kind);
+    let hit = &of_type("hit").unwrap_or_else(|| panic!("{text}"))["hit"];
+    let end = of_type("end").expect("an end");
+    let latency_ns = hit["end_ns"].as_i64().zip(hit["origin_ns"].as_i64());
+    let latency_ns = latency_ns.map(|(end_ns, origin_ns)| end_ns - origin_ns);
+    assert!(latency_ns.is_some(), "{hit}");
+    assert_eq!(end["worst_ns"].as_i64(), latency_ns, "{end}");
+}

@@ -187,6 +187,10 @@ fn counted(count: u64, one: &str, many: &str) -> String {
 pub(crate) fn record_command(info: &TraceInfo) -> &'static str {
     let tracer = info.environment.get("tracer_name").map(String::as_str);
     match tracer {
+        Some("lttng-ust") if info.environment.contains_key("rtscope_version") => {
+            "rtscope record --user --events default -- COMMAND; its own time alone: rtscope report \
+             flamegraph, periodtop"
+        }
         Some("perfetto") => {
             "tracebox -t 10s -o NEW sched irq/irq_handler_entry irq/irq_handler_exit \
              irq/softirq_entry irq/softirq_exit irq/softirq_raise; or: rtscope record"
@@ -268,6 +272,23 @@ mod tests {
     const VICTIM: Task = Task::rt(100, "victim", 50);
     const HOG: Task = Task::rt(200, "hog", 60);
     const FAIR: Task = Task::fair(300, "fair");
+
+    #[test]
+    fn what_to_record_is_said_in_the_words_of_who_recorded_it() {
+        let check = |environment: &[(&str, &str)], expect: &str| {
+            let mut trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+            for (key, value) in environment {
+                trace = trace.environment(key, value);
+            }
+            let command = super::record_command(trace.build().info());
+            assert!(command.starts_with(expect), "{environment:?}: {command}");
+        };
+        check(&[], "rtscope record");
+        check(&[("tracer_name", "perf")], "perf record");
+        check(&[("tracer_name", "lttng-ust")], "lttng enable-event");
+        let ours = [("tracer_name", "lttng-ust"), ("rtscope_version", "0.1.0")];
+        check(&ours, "rtscope record --user --events default");
+    }
 
     #[test]
     fn what_our_own_recording_declares_was_recorded_also_where_nothing_of_it_came() {

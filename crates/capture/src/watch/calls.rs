@@ -141,7 +141,7 @@ impl Called {
 }
 
 /// What is told of a hit in short.
-pub(super) fn in_short(hit: &Hit) -> LateOne {
+pub fn in_short(hit: &Hit) -> LateOne {
     let mut steps = hit.steps.iter().rev();
     let began = steps.find(|step| step.kind == StepKind::SwitchIn);
     LateOne {

@@ -43,7 +43,7 @@ use host::capabilities::Capabilities;
 use snapshots::{Desk, Folder, Snapshots};
 
 pub use bpf_host::SleepsInside;
-pub use calls::{Call, Called, Calls, WINDOW as CALL_WINDOW};
+pub use calls::{Call, Called, Calls, WINDOW as CALL_WINDOW, in_short};
 pub use history::{Row, WINDOWS_MIN, Window, WindowRow};
 pub use pair::{KEY_DEFAULT, PairQuestion, pair, pair_is_of};
 pub use tracker_names::{key_name, keys_named};
@@ -235,6 +235,7 @@ pub fn run(
         meter: CostMeter::start(),
         desk: Desk::new(symbols, version, snapshots),
         hits: 0,
+        worst: Duration::ZERO,
         late,
         waiting: HashSet::new(),
         switch,
@@ -252,10 +253,12 @@ pub fn run(
     }
     // What came after the counters were read is no part of the watch.
     session.tell_held_back(status.read, observer)?;
-    Ok(Status {
+    let mut status = Status {
         hits: session.hits,
         ..status
-    })
+    };
+    session.worst_of(&mut status.statistics);
+    Ok(status)
 }
 
 /// Who stops the recorder; where hits wait until they are called for, none of them does.
@@ -314,6 +317,8 @@ struct Session<'a> {
     meter: CostMeter,
     desk: Desk,
     hits: u64,
+    /// The longest of them; of one that never ended, as long as it was told.
+    worst: Duration,
     /// What the limits held back.
     late: Option<LateRing>,
     /// Hits that were reported while they waited.
@@ -406,6 +411,7 @@ impl Session<'_> {
                 self.waiting.remove(&report.hit.id);
             }
             self.hits += u64::from(!report.replaces);
+            self.worst = self.worst.max(report.hit.latency());
             report.seen_as = self.watch.id_in_namespace(report.hit.task.tid);
             observer.hit(&report)?;
         }
@@ -418,6 +424,11 @@ impl Session<'_> {
             .flatten()
             .filter(|late| late.end <= until)
             .try_for_each(|late| observer.held_back(late))
+    }
+
+    /// The kernel counts what ended; what still waits may be worse.
+    fn worst_of(&self, statistics: &mut Statistics) {
+        statistics.worst = statistics.worst.max(self.worst);
     }
 
     fn is_over(&self) -> bool {
@@ -437,7 +448,8 @@ impl Session<'_> {
         let programs = self.watch.costs();
         let run_ns = programs.iter().map(|program| program.run_ns).sum::<u64>();
         let cost = self.meter.read(Duration::from_ns(run_ns as i64));
-        let statistics = self.watch.statistics()?;
+        let mut statistics = self.watch.statistics()?;
+        self.worst_of(&mut statistics);
         Ok(Status {
             elapsed: self.meter.elapsed(),
             read: clock::monotonic(),

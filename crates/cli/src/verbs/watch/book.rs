@@ -1,6 +1,6 @@
 //! All that a watch found late: ranked by cause, a line each on disk, the worst snapshots kept.
 
-use capture::watch::HitReport;
+use capture::watch::{HitReport, in_short};
 use diagnosis::Diagnosis;
 use event::Result;
 use event::evidence::{EndKind, LateOne};
@@ -36,7 +36,7 @@ impl Book {
         let hit = &report.hit;
         let (cause, exact) = match diagnosis.and_then(|found| cause(found, hit.id)) {
             Some(found) => found,
-            None => ("no snapshot".to_owned(), false),
+            None => (in_short(hit).seen(), false),
         };
         // Whoever still waits is told again when it is over.
         if hit.end_kind != EndKind::Waiting {
@@ -82,6 +82,13 @@ impl Book {
             exact: false,
             snapshot: None,
         })
+    }
+
+    /// No hit comes any more.
+    pub fn close(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.close();
+        }
     }
 
     /// The ranking, and how many snapshots gave way.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command as Process, ExitStatus};
 use std::time::Instant;
 
+use diagnosis::quoted;
 use event::{Error, ErrorKind, Result, Tid};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
@@ -63,9 +64,8 @@ impl Command {
         let name = name.unwrap_or_default();
         let cannot = |error| Error::io(format!("cannot start {name}"), error);
         // The shell would be watched in its place, until it says so.
-        if !is_program(&name) {
-            return Err(cannot(std::io::ErrorKind::NotFound.into())
-                .fix("check the command's name and its path, and that it may be run"));
+        if let Some(why) = no_program(&name) {
+            return Err(refused(&name, why));
         }
         // The process keeps its id when it becomes the command, and has its name until then, too.
         let held = "printf %s \"${1##*/}\" > /proc/$$/comm; kill -STOP $$; exec \"$@\"";
@@ -164,16 +164,67 @@ impl Command {
     }
 }
 
-/// Whether a shell would find a program of this name that it may run.
-fn is_program(name: &str) -> bool {
-    let may_run = |path: &Path| {
-        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-    };
+/// Why a shell would find no program of this name that it may run; none where it finds one.
+fn no_program(name: &str) -> Option<Refusal> {
     if name.contains('/') {
-        return may_run(Path::new(name));
+        return refusal(Path::new(name));
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    !name.is_empty() && std::env::split_paths(&folders).any(|folder| may_run(&folder.join(name)))
+    let folders = std::env::split_paths(&folders);
+    let refusals = folders.map(|folder| refusal(&folder.join(name)));
+    // As a shell does it: one that may be run goes before one that may not.
+    let mut found = Some(Refusal::NotThere);
+    for refused in refusals.filter(|_| !name.is_empty()) {
+        match refused {
+            None => return None,
+            Some(Refusal::NotThere) => (),
+            why => found = why,
+        }
+    }
+    found
+}
+
+/// Why a file is no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    NotThere,
+    Folder,
+    NotExecutable,
+}
+
+fn refusal(path: &Path) -> Option<Refusal> {
+    if path.is_dir() {
+        return Some(Refusal::Folder);
+    }
+    if !path.exists() {
+        return Some(Refusal::NotThere);
+    }
+    let may_run = rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    (!may_run).then_some(Refusal::NotExecutable)
+}
+
+/// That `name` cannot be started.
+fn refused(name: &str, why: Refusal) -> Error {
+    let (kind, found, fix) = match why {
+        Refusal::NotThere => (
+            ErrorKind::NotFound,
+            "no such program".to_owned(),
+            "check the command's name and its path".to_owned(),
+        ),
+        Refusal::Folder => (
+            ErrorKind::InvalidInput,
+            "a folder".to_owned(),
+            "name a program in it".to_owned(),
+        ),
+        Refusal::NotExecutable => (
+            ErrorKind::PermissionDenied,
+            "a file that may not be run".to_owned(),
+            format!("chmod +x {}, if it is a program", quoted(name)),
+        ),
+    };
+    Error::new(kind, format!("cannot start {name}"))
+        .found(found)
+        .fix(fix)
 }
 
 impl Drop for Command {
@@ -191,14 +242,20 @@ mod tests {
 
     #[test]
     fn what_cannot_be_run_is_refused_before_a_shell_is_watched_in_its_place() {
-        let check = |name: &str, expect: bool| assert_eq!(is_program(name), expect, "{name}");
-        check("sh", true);
-        check("/bin/sh", true);
-        check("/etc", false);
-        check("/etc/passwd", false);
-        check("/nonexistent/prog", false);
-        check("no-such-program", false);
-        check("", false);
+        let check = |name: &str, expect: Option<&str>| {
+            let found = no_program(name).map(|why| refused(name, why));
+            let found = found
+                .as_ref()
+                .map(|error| error.value_found().unwrap_or_default());
+            assert_eq!(found, expect, "{name}");
+        };
+        check("sh", None);
+        check("/bin/sh", None);
+        check("/etc", Some("a folder"));
+        check("/etc/passwd", Some("a file that may not be run"));
+        check("/nonexistent/prog", Some("no such program"));
+        check("no-such-program", Some("no such program"));
+        check("", Some("no such program"));
         let held = Command::hold(&["/bin/true".into()], None).expect("held");
         let comm = std::fs::read_to_string(format!("/proc/{}/comm", held.id()));
         assert_eq!(

@@ -20,6 +20,8 @@ struct Kept {
 pub(super) struct Keeper {
     keep: Keep,
     by_cause: BTreeMap<String, Vec<Kept>>,
+    /// One that has no place any more, and that the next hit may share.
+    leaving: Option<PathBuf>,
     /// Removed so far.
     pub removed: u64,
 }
@@ -29,18 +31,40 @@ impl Keeper {
         Keeper {
             keep,
             by_cause: BTreeMap::new(),
+            leaving: None,
             removed: 0,
         }
     }
 
-    /// One more snapshot of a cause; those that have no place any more are removed.
+    /// One more snapshot of a cause; those that have no place any more are removed. This one is
+    /// not, though it has none: other hits of the same moment are explained from it. That is the
+    /// next one's to do, or [`Keeper::close`]'s.
     pub fn add(&mut self, cause: &str, path: &Path, latency: Duration) {
+        if self.leaving.as_deref() != Some(path) {
+            self.close();
+        }
+        // Another hit may give it a place again.
+        self.leaving = None;
         let bytes = bytes_below(path);
-        for path in self.place(cause, path, latency, bytes) {
-            match std::fs::remove_dir_all(&path) {
-                Ok(()) => self.removed += 1,
-                Err(error) => eprintln!("warning: cannot remove {}: {error}", path.display()),
+        for left in self.place(cause, path, latency, bytes) {
+            match left == path {
+                true => self.leaving = Some(left),
+                false => self.remove(&left),
             }
+        }
+    }
+
+    /// Removes what has no place: no hit is to come that shares it.
+    pub fn close(&mut self) {
+        if let Some(path) = self.leaving.take() {
+            self.remove(&path);
+        }
+    }
+
+    fn remove(&mut self, path: &Path) {
+        match std::fs::remove_dir_all(path) {
+            Ok(()) => self.removed += 1,
+            Err(error) => eprintln!("warning: cannot remove {}: {error}", path.display()),
         }
     }
 
@@ -114,6 +138,41 @@ mod tests {
         check("often", "r1", 90, &[]);
         check("rare", "r2", 80, &[]);
         check("rare", "r3", 85, &["r2"]);
+    }
+
+    #[test]
+    fn what_another_hit_of_the_same_moment_is_explained_from_is_there_until_that_is_done() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let snapshot = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(&path).expect("made");
+            path
+        };
+        let mut keeper = Keeper::new(Keep {
+            count: 1,
+            bytes: None,
+        });
+        let there = |name: &str| folder.path().join(name).exists();
+        keeper.add("often", &snapshot("worst"), Duration::from_ms(90));
+        // Two hits share one, and both are less late.
+        let shared = snapshot("shared");
+        keeper.add("often", &shared, Duration::from_ms(20));
+        assert!(there("shared"));
+        keeper.add("often", &shared, Duration::from_ms(10));
+        assert!(there("shared"));
+        let rare = snapshot("rare");
+        keeper.add("often", &rare, Duration::from_ms(1));
+        assert!(
+            !there("shared") && there("rare"),
+            "no hit shares it any more"
+        );
+        // Its second hit has a cause of its own.
+        keeper.add("seldom", &rare, Duration::from_ms(2));
+        keeper.add("often", &snapshot("last"), Duration::from_ms(3));
+        assert!(there("last") && there("rare"));
+        keeper.close();
+        assert!(!there("last") && there("rare") && there("worst"));
+        assert_eq!(keeper.removed, 2);
     }
 
     #[test]

@@ -218,6 +218,7 @@ impl Observer {
     /// When stdout refuses.
     pub fn end(&mut self, status: &Status) -> Result<()> {
         self.running.finish();
+        self.book.close();
         self.live.clear();
         self.board = None;
         let statistics = &status.statistics;
