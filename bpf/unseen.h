@@ -69,6 +69,10 @@ static __always_inline bool unseen_runs(struct task_state *state, struct task_st
 	    !unseen_begins(state, PHASE_ACTIVE, now_ns))
 		return false;
 	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, task);
+	// Nothing says for how much of the time since it was due it ran already.
+	if (config.end_kind == RTS_END_SWITCH_IN && state->cycle_ns &&
+	    now_ns - state->cycle_ns >= config.threshold_ns)
+		COUNT(undated);
 	return true;
 }
 

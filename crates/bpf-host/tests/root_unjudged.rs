@@ -82,6 +82,31 @@ fn who_runs_behind_a_switch_that_was_not_seen_is_counted_as_it_arms_its_next_tim
 }
 
 #[test]
+fn a_wait_of_which_neither_begin_nor_end_was_seen_is_in_time_only_where_its_timer_proves_it() {
+    let _privileged = testkit::privileged();
+    let check = |over: Duration, may_be_late: bool| {
+        let work = || scene::spin(Time::from_micros(200));
+        let _victim = Victim::start("scene-victim", 10, work);
+        let config = WatchConfig {
+            end: EndKind::SwitchIn,
+            ..config(over)
+        };
+        let (mut watch, _ring) = Watch::start(&config).expect("a watch");
+        until(&watch, |counted| counted.samples > 1);
+        let before = watch.statistics().expect("counters");
+        watch
+            .without_wake_ups(true, look_away)
+            .expect("it looks again");
+        let after = watch.statistics().expect("counters");
+        assert!(after.unseen > before.unseen, "{after:?}");
+        let undated = after.undated - before.undated;
+        assert_eq!(undated > 0, may_be_late, "{over}: {after:?}");
+    };
+    check(Duration::from_us(100), true);
+    check(Duration::from_ms(1_000), false);
+}
+
+#[test]
 fn who_is_called_otherwise_in_the_midst_of_a_late_activation_is_counted() {
     let _privileged = testkit::privileged();
     let check = |late: bool, expect: (u64, u64)| {

@@ -95,12 +95,12 @@ pub(super) fn unjudged_text(statistics: &Statistics) -> String {
     text += &match statistics.undated {
         0 => String::new(),
         1 => {
-            "1 wake-up was not seen, nor a timer: its activation was judged from when it ran, and \
+            "1 wake-up was not seen, nor a date: its activation was judged from when it ran, and \
               may have been late by then\n"
                 .to_owned()
         }
         all => format!(
-            "{all} wake-ups were not seen, nor a timer: their activations were judged from when \
+            "{all} wake-ups were not seen, nor a date: their activations were judged from when \
              they ran, and may have been late by then\n"
         ),
     };
@@ -297,7 +297,7 @@ mod tests {
         statistics.undated = 2;
         check(
             &statistics,
-            "2 wake-ups were not seen, nor a timer: their activations were judged from when they \
+            "2 wake-ups were not seen, nor a date: their activations were judged from when they \
              ran, and may have been late by then\n",
         );
         statistics = Statistics {
