@@ -276,3 +276,102 @@ fn the_first_interrupt_ends_info_which_does_not_pass_a_part_off_as_the_whole() {
     check_is_interrupted(&done);
     assert!(done.stdout.is_empty(), "{done:?}");
 }
+
+/// Lent rt 80, low runs ahead of vic, which was moved to its CPU; it is called slow by then.
+fn lent_and_renamed() -> String {
+    let (low, vic, idle) = (("low", 60), ("vic", 44), ("swapper/0", 0));
+    let mut text = "# tracer: nop\n#\n".to_owned();
+    let mut line = |at: &str, (comm, tid): (&str, i32), what: &str| {
+        text += &format!("{comm:>16}-{tid:<7} [000] d..2. 100.{at}: {what}\n");
+    };
+    let switch = |prev: (&str, i32, i32), state: &str, next: (&str, i32, i32)| {
+        format!(
+            "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={state} ==> \
+             next_comm={} next_pid={} next_prio={}",
+            prev.0, prev.1, prev.2, next.0, next.1, next.2
+        )
+    };
+    let vic_is = "comm=vic pid=44 prio=49";
+    line(
+        "000000",
+        idle,
+        &switch(("swapper/0", 0, 120), "R", ("low", 60, 120)),
+    );
+    line(
+        "000050",
+        low,
+        "sched_pi_setprio: comm=low pid=60 oldprio=120 newprio=19",
+    );
+    line(
+        "000060",
+        low,
+        "task_rename: pid=60 oldcomm=low newcomm=slow oom_score_adj=0",
+    );
+    line(
+        "000100",
+        low,
+        &format!("sched_waking: {vic_is} target_cpu=000"),
+    );
+    line(
+        "000101",
+        low,
+        &format!("sched_migrate_task: {vic_is} orig_cpu=1 dest_cpu=0"),
+    );
+    line(
+        "000102",
+        low,
+        &format!("sched_wakeup: {vic_is} target_cpu=000"),
+    );
+    line(
+        "020000",
+        low,
+        "sched_pi_setprio: comm=slow pid=60 oldprio=19 newprio=120",
+    );
+    line(
+        "020010",
+        low,
+        &switch(("slow", 60, 120), "R", ("vic", 44, 49)),
+    );
+    line(
+        "020100",
+        vic,
+        &switch(("vic", 44, 49), "S", ("slow", 60, 120)),
+    );
+    text
+}
+
+#[test]
+fn what_changes_for_a_task_is_in_perfettos_format_too_so_that_its_diagnosis_is_the_same() {
+    let text = lent_and_renamed();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, copy) = (folder.path().join("t.txt"), folder.path().join("t.pftrace"));
+    fs::write(&trace, &text).expect("written");
+    assert!(
+        convert(&trace, &copy, &["--to", "perfetto"])
+            .status
+            .success()
+    );
+    let run = |words: &[&str], trace: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+        let output = command
+            .args(words)
+            .arg(trace)
+            .output()
+            .expect("rtscope starts");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let sentence = |trace: &Path| {
+        let said = run(&["diagnose", "--task", "vic"], trace);
+        said.lines().next().unwrap_or_default().to_owned()
+    };
+    assert!(
+        sentence(&trace).contains("slow (tid 60, rt 80) ran ahead"),
+        "{text}"
+    );
+    assert_eq!(sentence(&copy), sentence(&trace));
+    let events = run(&["cat"], &copy);
+    for name in ["sched_pi_setprio", "task_rename", "sched_migrate_task"] {
+        let count = |text: &str| text.matches(&format!("{name}:")).count();
+        assert_eq!(count(&events), count(&text), "{events}");
+    }
+}

@@ -230,11 +230,11 @@ impl Kernel {
 
     /// A system call ends on a CPU.
     fn call_exit<S: Sink>(&mut self, cpu: u32, call: Option<u32>, ret: Option<i64>, sink: &mut S) {
-        let current = self.current(cpu);
-        let open = current.and_then(|id| self.processes.get_mut(id).call.take());
-        let Some((id, call)) = current.zip(open) else {
-            self.call_begun_before(current, call, ret, sink);
-            return;
+        let Some(id) = self.current(cpu) else {
+            return self.call_begun_before(None, call, ret, sink);
+        };
+        let Some(call) = self.processes.get_mut(id).call.take() else {
+            return self.call_begun_before(Some(id), call, ret, sink);
         };
         if !self.is_known_since(call.begin_ns) {
             // Its own exit may be lost, and this that of another call.
@@ -257,6 +257,7 @@ impl Kernel {
 
     /// A system call returns that no event began: the first one of its thread had begun before the
     /// recording did.
+    #[cold]
     fn call_begun_before<S: Sink>(
         &mut self,
         process: Option<ProcId>,

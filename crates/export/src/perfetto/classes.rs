@@ -4,7 +4,10 @@
 use event::{EventClass, FieldId, Prio, Scope};
 use trace::{EventView, Trace};
 
-use super::proto::{FtraceEvent, IrqEntry, IrqExit, SchedSwitch, SchedWaking, Softirq};
+use super::proto::{
+    FtraceEvent, IrqEntry, IrqExit, SchedMigrateTask, SchedPiSetprio, SchedSwitch, SchedWaking,
+    Softirq, TaskRename,
+};
 
 /// An event class, with its fields bound.
 pub(super) struct Class {
@@ -52,6 +55,7 @@ pub(super) enum Ftrace {
         task: Task,
         target_cpu: Option<FieldId>,
     },
+    Changed(Changed),
     Softirq {
         form: SoftirqForm,
         vec: FieldId,
@@ -63,6 +67,28 @@ pub(super) enum Ftrace {
     IrqExit {
         irq: FieldId,
         ret: Option<FieldId>,
+    },
+}
+
+/// What is another one of a task from now on.
+pub(super) enum Changed {
+    /// Its CPU.
+    Migrate {
+        task: Task,
+        from: Option<FieldId>,
+        to: Option<FieldId>,
+    },
+    /// Its priority, which it inherits or gives back.
+    PiSetprio {
+        task: Task,
+        old: FieldId,
+        new: FieldId,
+    },
+    /// Its name.
+    Rename {
+        tid: FieldId,
+        old: Option<FieldId>,
+        new: FieldId,
     },
 }
 
@@ -110,13 +136,17 @@ impl Task {
         self.comm.map(|comm| text(event, comm))
     }
 
-    /// On the kernel's scale, as ftrace prints it.
     fn prio(self, event: &EventView<'_>) -> Option<i32> {
-        let value = self.prio.map(|prio| event.i64(prio) as i32);
-        value.map(|value| match self.is_lttng {
+        self.prio.map(|prio| self.prio_in(event, prio))
+    }
+
+    /// On the kernel's scale, as ftrace prints it.
+    fn prio_in(self, event: &EventView<'_>, field: FieldId) -> i32 {
+        let value = event.i64(field) as i32;
+        match self.is_lttng {
             true => Prio::from_lttng(value).0,
             false => value,
-        })
+        }
     }
 }
 
@@ -176,6 +206,21 @@ fn kernel_role(class: &EventClass) -> Option<Role> {
             task: Task::bind(class, "")?,
             target_cpu: field("target_cpu"),
         },
+        "sched_migrate_task" => Ftrace::Changed(Changed::Migrate {
+            task: Task::bind(class, "")?,
+            from: field("orig_cpu"),
+            to: field("dest_cpu"),
+        }),
+        "sched_pi_setprio" => Ftrace::Changed(Changed::PiSetprio {
+            task: Task::bind(class, "")?,
+            old: field("oldprio")?,
+            new: field("newprio")?,
+        }),
+        "task_rename" => Ftrace::Changed(Changed::Rename {
+            tid: field("tid").or_else(|| field("pid"))?,
+            old: field("oldcomm"),
+            new: field("newcomm")?,
+        }),
         "irq_handler_entry" => Ftrace::IrqEntry {
             irq: field("irq")?,
             name: field("name"),
@@ -275,7 +320,40 @@ impl Ftrace {
                     ret: ret.map(|ret| event.i64(ret) as i32),
                 });
             }
+            Ftrace::Changed(changed) => changed.write(event, &mut out),
         }
         out
+    }
+}
+
+impl Changed {
+    fn write(&self, event: &EventView<'_>, out: &mut FtraceEvent) {
+        match self {
+            Changed::Migrate { task, from, to } => {
+                let cpu = |field: &FieldId| event.i64(*field) as i32;
+                out.sched_migrate_task = Some(SchedMigrateTask {
+                    comm: task.comm(event),
+                    pid: Some(task.tid(event)),
+                    prio: task.prio(event),
+                    orig_cpu: from.as_ref().map(cpu),
+                    dest_cpu: to.as_ref().map(cpu),
+                });
+            }
+            Changed::PiSetprio { task, old, new } => {
+                out.sched_pi_setprio = Some(SchedPiSetprio {
+                    comm: task.comm(event),
+                    newprio: Some(task.prio_in(event, *new)),
+                    oldprio: Some(task.prio_in(event, *old)),
+                    pid: Some(task.tid(event)),
+                });
+            }
+            Changed::Rename { tid, old, new } => {
+                out.task_rename = Some(TaskRename {
+                    pid: Some(event.i64(*tid) as i32),
+                    oldcomm: old.map(|old| text(event, old)),
+                    newcomm: Some(text(event, *new)),
+                });
+            }
+        }
     }
 }

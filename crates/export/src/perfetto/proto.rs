@@ -122,6 +122,12 @@ pub(super) struct FtraceEvent {
     pub irq_handler_entry: Option<IrqEntry>,
     #[prost(message, optional, tag = "37")]
     pub irq_handler_exit: Option<IrqExit>,
+    #[prost(message, optional, tag = "236")]
+    pub task_rename: Option<TaskRename>,
+    #[prost(message, optional, tag = "353")]
+    pub sched_pi_setprio: Option<SchedPiSetprio>,
+    #[prost(message, optional, tag = "491")]
+    pub sched_migrate_task: Option<SchedMigrateTask>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -177,6 +183,42 @@ pub(super) struct IrqExit {
     pub irq: Option<i32>,
     #[prost(int32, optional, tag = "2")]
     pub ret: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TaskRename {
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    pub oldcomm: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub newcomm: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SchedPiSetprio {
+    #[prost(string, optional, tag = "1")]
+    pub comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pub newprio: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub oldprio: Option<i32>,
+    #[prost(int32, optional, tag = "4")]
+    pub pid: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SchedMigrateTask {
+    #[prost(string, optional, tag = "1")]
+    pub comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pub pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub prio: Option<i32>,
+    #[prost(int32, optional, tag = "4")]
+    pub orig_cpu: Option<i32>,
+    #[prost(int32, optional, tag = "5")]
+    pub dest_cpu: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
