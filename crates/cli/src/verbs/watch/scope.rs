@@ -94,11 +94,9 @@ pub(super) fn unjudged_text(statistics: &Statistics) -> String {
     };
     text += &match statistics.undated {
         0 => String::new(),
-        1 => {
-            "1 wake-up was not seen, nor a date: its activation was judged from when it ran, and \
+        1 => "1 wake-up was not seen, nor a date: its activation was judged from when it ran, and \
               may have been late by then\n"
-                .to_owned()
-        }
+            .to_owned(),
         all => format!(
             "{all} wake-ups were not seen, nor a date: their activations were judged from when \
              they ran, and may have been late by then\n"
