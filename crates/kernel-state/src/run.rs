@@ -89,7 +89,7 @@ pub(super) struct Run {
     /// What was lost of it is who had the CPU, not events.
     pub is_doubted: bool,
     /// A task came on the run queue of the CPU while that seemed to idle, the first of those that
-    /// are no more there now: it may have run.
+    /// are no more there now, or of which nobody saw that they wait: it may have run.
     pub gone_ns: Option<i64>,
     /// Tasks were moved away from its run queue meanwhile.
     pub moved: bool,

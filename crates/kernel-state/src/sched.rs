@@ -56,6 +56,10 @@ impl Kernel {
                 }
                 if let Some(to) = fields.cpu(event) {
                     self.arrive(process, to, false);
+                    if self.arrived_ns(to, process).is_none() {
+                        // That it waits was not seen; it may run there all the same.
+                        self.loses_waiting(to, self.now_ns);
+                    }
                 }
                 sink.change(self, &Change::Migrate { process, cpu });
                 self.prio(process, fields.prio(event), sink);
@@ -82,10 +86,21 @@ impl Kernel {
             }
             Life::Rename { tid, comm } => {
                 if let Some(process) = self.processes.find(event.i64(tid) as i32) {
+                    self.renames_itself(process, sink);
                     self.rename(process, event.text(comm));
                 }
             }
             Life::New { .. } | Life::Exit { .. } => {}
+        }
+    }
+
+    /// A thread is renamed, mostly by itself: one that seems to wait for a CPU has come on one
+    /// unseen, and waited under its old name.
+    fn renames_itself<S: Sink>(&mut self, process: ProcId, sink: &mut S) {
+        if self.waits(process) && !self.follows.stale_names {
+            sink.change(self, &Change::RanUnseen { process });
+            let cpu = self.processes.get(process).seen_on;
+            self.scheduled_in_by(cpu, process, sink);
         }
     }
 

@@ -163,3 +163,31 @@ fn a_renamed_thread_has_its_new_name_before_a_switch_says_so() {
     // Nothing but its wake-ups tells of the new name.
     check_unseen_switch(|trace| trace.block(CTRL, Task::IDLE));
 }
+
+#[test]
+fn who_renames_itself_where_it_is_not_seen_to_have_a_cpu_has_waited_under_its_old_name() {
+    let worker = Task {
+        comm: "worker",
+        ..CTRL
+    };
+    let hog = Task::rt(102, "hog", 60);
+    let trace = SyntheticTrace::new().cpus(1).at(0).cpu(0).timer_irq();
+    let trace = trace.after(1).timer_irq_end().at(10).wake_for(CTRL, 0);
+    let trace = trace.at(20).run(CTRL).at(30).block(CTRL, hog);
+    // It comes on the CPU unseen, after 950 us.
+    let trace = trace
+        .at(50)
+        .wake_for(CTRL, 0)
+        .at(1_000)
+        .rename(CTRL, "worker");
+    let trace = trace
+        .at(1_010)
+        .wake_for(hog, 0)
+        .at(1_020)
+        .block(worker, hog);
+    let trace = trace.at(1_030).block(hog, Task::IDLE).build();
+    for (name, limit) in [("ctrl", "100us"), ("worker", "100us")] {
+        let finding = checked(&trace, name, limit).expect("a finding");
+        assert_ne!(finding.judgement, Judgement::Held, "{finding:?}");
+    }
+}

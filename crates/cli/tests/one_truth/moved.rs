@@ -172,3 +172,20 @@ fn check_moved(trace: SyntheticTrace, is_known: bool) {
         "{answers:?}"
     );
 }
+
+#[test]
+fn a_cpu_idles_up_to_the_first_that_is_moved_there_also_where_nothing_says_that_it_waits() {
+    // CPU 0 idles since 2 ms. One that nothing was seen of is moved there at 5 ms, and away at
+    // 9 ms; the victim is woken for that CPU at 7 ms and leaves it at 12 ms.
+    let trace = SyntheticTrace::new().cpus(2).at(0).cpu(1).run(WAKER);
+    let trace = trace.cpu(0).at(1_000).run(VIC).at(1_500).block(VIC, HOG);
+    let trace = trace.at(2_000).block(HOG, Task::IDLE);
+    let trace = trace.cpu(1).at(5_000).migrate_from(OTHER, 1, 0);
+    let trace = trace.at(7_000).waking(VIC, 0);
+    let trace = trace.at(9_000).migrate_from(OTHER, 0, 1);
+    let trace = trace.cpu(0).at(12_000).block(VIC, Task::IDLE);
+    let trace = trace.at(13_000).run(HOG).at(14_000).block(HOG, Task::IDLE);
+    let answers = Answers::of(&trace.build()).expect("all reports answer");
+    let idle_ns = answers.cpus[&0].idle_ns;
+    assert!(idle_ns <= 3 * MS + MS, "{:?}", answers.cpus[&0]);
+}
