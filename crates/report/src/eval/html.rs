@@ -23,7 +23,7 @@ margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.2rem .7rem;\
 text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{\
 text-align:left}td.text,th.text{text-align:left}.figures td,.facts td:first-child{\
-white-space:nowrap}.scroll{overflow-x:auto}\
+white-space:nowrap}.figures th,.figures td{padding:.2rem .4rem}.scroll{overflow-x:auto}\
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));\
 gap:1rem 2rem;align-items:start}.two>table{justify-self:start}figure{margin:0}\
 figcaption{color:var(--soft);font-size:.85rem}.verdict{font-size:1.15rem;font-weight:600;\
@@ -40,7 +40,8 @@ font-size:.92em}\
 --bar:#3b6ea5;--bad:#b3261e;--good:#1a7f37}body{max-width:none;margin:0;padding:0;\
 font-size:10pt}.scroll{overflow:visible}table{font-size:8.5pt}.figures{font-size:7pt;width:100%}\
 .figures th,.figures td{padding:.2rem .15rem;white-space:normal}.text,code{overflow-wrap:anywhere}\
-h2,h3,figcaption{break-after:avoid}figure,tr{break-inside:avoid}.two{display:block}\
+h2,h3,h2+p,figcaption{break-after:avoid}figure,tr{break-inside:avoid}.two{display:block}\
+svg{max-width:130mm}\
 *{print-color-adjust:exact}}";
 
 /// The whole page, from the JSON object of an evaluation.
@@ -180,15 +181,16 @@ fn pictures(evaluation: &Value) -> String {
     text
 }
 
-/// The late samples that were explained, the longest first.
+/// The late samples that were looked at one by one, the longest first.
 fn worst(evaluation: &Value) -> String {
     let mut hits: Vec<&Value> = evaluation["worst"]
         .as_array()
         .into_iter()
         .flatten()
         .collect();
-    hits.sort_by_key(|hit| std::cmp::Reverse(latency_ns(hit)));
-    let mut text = String::from("<h2>The longest that were explained</h2>\n");
+    let is_behind = |hit: &Value| hit["behind_sample"] == true;
+    hits.sort_by_key(|hit| (is_behind(hit), std::cmp::Reverse(latency_ns(hit))));
+    let mut text = String::from("<h2>The longest, and where their time went</h2>\n");
     let sentences = [
         exceedances_sentence(evaluation),
         explaining::sentence(evaluation),
@@ -205,6 +207,10 @@ fn worst(evaluation: &Value) -> String {
         let sentence = verdict["sentence"].as_str().map(str::to_owned);
         let sentence = sentence.unwrap_or_else(|| not_explained(hit));
         let _ = writeln!(text, "<h3>{}</h3>", escaped(&sentence));
+        if is_behind(hit) {
+            text += "<p class=\"soft\">No sample: the thread was on time, and then kept from its \
+                     next sleep, as by who lets it rest.</p>\n";
+        }
         let activations = hit["diagnosis"]["activations"].as_array();
         let Some(ledger) = activations
             .and_then(|all| all.first())

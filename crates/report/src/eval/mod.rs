@@ -2,6 +2,7 @@
 //! one JSON object; the page, the text, JUnit's file and the comparison are functions of it, so
 //! that they can be made again from the file.
 
+mod behind;
 mod compare;
 mod explaining;
 mod html;
@@ -119,7 +120,7 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         .cloned()
         .collect();
     let over = worst.map(|late| exceedances(late, &all));
-    let worst: &[Value] = worst.map_or(&[], |late| &late.samples);
+    let worst = worst.map_or(vec![], |late| behind::marked(&late.samples, &all));
     let loads: Vec<Value> = evaluation.loads.iter().map(loads::load_json).collect();
     let mut object = json!({
         "schema": SCHEMA,
@@ -201,7 +202,10 @@ fn exceedances(late: &Late, readings: &[Reading]) -> Value {
         [] => seen,
         readings => samples_over(readings, late.over),
     };
-    let conclusive = |hit: &&Value| hit["diagnosis"]["verdict"]["conclusive"] == true;
+    let longest = behind::longest(readings);
+    let conclusive = |hit: &&Value| {
+        hit["diagnosis"]["verdict"]["conclusive"] == true && !behind::is_it(hit, longest)
+    };
     let explained = late.samples.iter().filter(conclusive).count() as u64;
     let explained = explained.min(samples);
     json!({
@@ -475,6 +479,23 @@ mod tests {
         let told = exceedances_sentence(&json!({ "exceedances": found })).expect("a sentence");
         let behind = "; 2 times a thread was kept for so long behind its sample";
         assert!(told.ends_with(behind), "{told}");
+        // A thread that was kept behind its sample explains no other's.
+        let kept = json!({
+            "hit": {"latency_ns": 7_500_000},
+            "diagnosis": {"verdict": {"conclusive": true}},
+        });
+        let behind = Late {
+            samples: vec![kept.clone()],
+            ..late.clone()
+        };
+        let found = exceedances(&behind, &[reading([1, 9])]);
+        assert_eq!(
+            (&found["explained"], &found["unexplained"]),
+            (&0.into(), &1.into())
+        );
+        let marked = |us| behind::marked(&behind.samples, &[reading([us])])[0].clone();
+        assert_eq!(marked(83)["behind_sample"], true);
+        assert_eq!(marked(7_400), kept);
         // All that there is of an application.
         assert_eq!(exceedances(&late, &[])["samples"], 3);
     }
