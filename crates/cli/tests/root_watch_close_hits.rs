@@ -73,6 +73,6 @@ fn a_hit_a_millisecond_behind_another_has_its_window() {
         }
         last = hits;
     }
-    let told: Vec<_> = last.iter().map(|hit| scene::sentence(hit)).collect();
+    let told: Vec<_> = last.iter().map(scene::sentence).collect();
     panic!("{told:#?}");
 }
