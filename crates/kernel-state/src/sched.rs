@@ -98,13 +98,10 @@ impl Kernel {
     /// unseen, and waited under its old name.
     fn renames_itself<S: Sink>(&mut self, process: ProcId, sink: &mut S) {
         if self.waits(process) && !self.follows.stale_names {
-            let task = self.processes.get(process);
-            let (arrived, cpu) = (task.arrived, task.seen_on);
-            if let Some(Arrival { cpu, at_ns, .. }) = arrived {
+            if let Some(Arrival { cpu, at_ns, .. }) = self.processes.get(process).arrived {
                 self.loses_waiting(cpu, at_ns);
             }
-            sink.change(self, &Change::RanUnseen { process });
-            self.scheduled_in_by(cpu, process, sink);
+            self.ran_unseen(process, sink);
         }
     }
 

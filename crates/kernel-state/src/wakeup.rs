@@ -153,7 +153,13 @@ impl Kernel {
                 _ => self.loses_waiting(cpu, at_ns),
             }
         }
+        self.ran_unseen(id, sink);
+    }
+
+    /// A task that seemed to wait for a CPU has had one since, nobody knows when.
+    pub(super) fn ran_unseen<S: Sink>(&mut self, id: ProcId, sink: &mut S) {
         sink.change(self, &Change::RanUnseen { process: id });
+        let arrived = self.processes.get(id).arrived;
         let cpu = arrived.map_or(0, |arrival| arrival.cpu);
         self.scheduled_in_by(cpu, id, sink);
     }

@@ -7,7 +7,7 @@ use views::Judgement;
 use views::reports::{Cell, ReportOptions};
 
 use crate::agree::checked;
-use crate::answers::rows;
+use crate::answers::{Answers, rows};
 use crate::cases::{IDLE, line, open, switch, wake};
 
 const SH: (&str, i32, i32) = ("sh", 5, 120);
@@ -190,4 +190,46 @@ fn who_renames_itself_where_it_is_not_seen_to_have_a_cpu_has_waited_under_its_ol
         let finding = checked(&trace, name, limit).expect("a finding");
         assert_ne!(finding.judgement, Judgement::Held, "{finding:?}");
     }
+}
+
+#[test]
+fn a_cpu_idles_no_longer_than_in_truth_where_somebody_renames_itself_there_unseen() {
+    // It idles for 807 ns, and the interrupts on it tell who does not: ctrl comes at 5.911 us.
+    let hog = Task::rt(102, "hog", 60);
+    let trace = SyntheticTrace::new()
+        .cpus(1)
+        .cpu(0)
+        .at_ns(1_000)
+        .timer_irq();
+    let trace = trace
+        .at_ns(1_500)
+        .timer_irq_end()
+        .at_ns(1_701)
+        .irq(24, "sound");
+    let trace = trace
+        .at_ns(2_401)
+        .waking(hog, 0)
+        .at_ns(2_801)
+        .wakeup(hog, 0);
+    let trace = trace.at_ns(3_301).irq_end(24).at_ns(3_402).run(hog);
+    let trace = trace.at_ns(3_503).irq(24, "sound").at_ns(3_604).irq_end(24);
+    let trace = trace.at_ns(3_705).block(hog, Task::IDLE);
+    let trace = trace.at_ns(3_806).irq(24, "sound").at_ns(3_907).irq_end(24);
+    let trace = trace
+        .at_ns(4_008)
+        .irq(24, "sound")
+        .at_ns(4_708)
+        .waking(CTRL, 0);
+    let trace = trace.at_ns(5_108).wakeup(CTRL, 0).at_ns(5_608).irq_end(24);
+    let trace = trace
+        .at_ns(6_214)
+        .irq(24, "sound")
+        .at_ns(6_416)
+        .waking(hog, 0);
+    let trace = trace.at_ns(6_816).wakeup(hog, 0).at_ns(6_917).irq_end(24);
+    let trace = trace.at_ns(7_018).rename(CTRL, "worker");
+    let trace = trace.at_ns(21_018).block(hog, Task::IDLE).build();
+    let answers = Answers::of(&trace).expect("all reports answer");
+    let idle_ns = answers.cpus[&0].idle_ns;
+    assert!(idle_ns <= 807, "{:?}", answers.cpus[&0]);
 }
