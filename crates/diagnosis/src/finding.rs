@@ -396,8 +396,8 @@ impl std::fmt::Display for SleepsInside {
         let SleepsInside { task, worst, .. } = self;
         write!(
             f,
-            "{task} also slept {} between releases by its timer, woken by others; if that is \
-             inside its work, the worst took {} from {}",
+            "{task} also slept {} between releases by its timer, for others or for a length of \
+             time; if that is inside its work, the worst took {} from {}",
             times(self.sleeps),
             worst.duration(),
             worst.begin

@@ -1,6 +1,7 @@
 //! Cycles of tasks that a timer of their own wakes, from one release to the end of the last work
 //! before the next: a task may sleep in between for what others do (a lock, a semaphore, an
-//! answer), and no event tells such a sleep from the end of its work.
+//! answer), and no event tells such a sleep from the end of its work. Nor of a sleep for a length
+//! of time, where its releases are moments.
 //!
 //! A sleep with a time-out that others end is no such sleep: it waits for the next thing to do.
 
@@ -10,13 +11,16 @@ use trace::EventView;
 use crate::bind::{Handler, Pause, WakeKind};
 use crate::wakeup::Wakee;
 
+/// After a release at a moment so many sleeps for a length of time are inside its cycle; more of
+/// them are what releases the task from now on.
+const NAPS_MAX: u32 = 8;
 /// So many of the last times between two releases tell whether these are steady.
 const GAPS_MAX: usize = 64;
 
 /// What was found of the cycles of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
-    /// Cycles in which it slept and was woken by others.
+    /// Cycles in which it slept, and was woken by others or after a length of time.
     pub cycles: u64,
     /// How often it did.
     pub sleeps: u64,
@@ -29,11 +33,18 @@ pub struct Inside {
 /// What a timer calls, where its events say it.
 type Function = Option<u64>;
 
+/// A timer that expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Expiring {
+    address: u64,
+    function: Function,
+}
+
 /// Who woke a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Others,
-    Timer(Function),
+    Timer(Expiring),
 }
 
 /// What is known of a task that a timer has woken.
@@ -47,6 +58,10 @@ struct Cycle {
     function: Function,
     /// The address of such a timer that the task has armed since it ran last.
     armed: Option<u64>,
+    /// The address of the timer that it set last for a length of time, and not until a moment.
+    nap: Option<u64>,
+    /// So many more of these are sleeps inside its cycle.
+    naps_left: u32,
     /// It slept with this one armed, and others woke it.
     in_time: Option<u64>,
     /// It has armed each timer that released it before it slept.
@@ -74,6 +89,8 @@ impl Default for Cycle {
             released_ns: 0,
             function: None,
             armed: None,
+            nap: None,
+            naps_left: 0,
             in_time: None,
             always_arms: true,
             done_ns: i64::MIN,
@@ -96,8 +113,8 @@ pub struct Cycles {
     /// Cycles that end outside do not count.
     range_ns: (i64, i64),
     tasks: Vec<Option<Box<Cycle>>>,
-    /// On each CPU: a timer expires, and what it calls.
-    expiring: Vec<Option<Function>>,
+    /// On each CPU: the timer that expires.
+    expiring: Vec<Option<Expiring>>,
 }
 
 impl Cycles {
@@ -121,13 +138,15 @@ impl Cycles {
     ) {
         match handler {
             Handler::HrtimerStart {
-                hrtimer, function, ..
+                hrtimer,
+                function,
+                mode,
+                ..
             } => {
                 let function = function.map(|function| event.u64(function));
-                if let Some(cycle) = current.and_then(|task| self.of(task))
-                    && cycle.function == function
-                {
-                    cycle.armed = Some(event.u64(hrtimer));
+                if let Some(cycle) = current.and_then(|task| self.of(task)) {
+                    let is_nap = mode.is_some_and(|mode| mode.is_relative(event));
+                    cycle.arms(event.u64(hrtimer), function, is_nap);
                 }
             }
             Handler::HrtimerCancel { hrtimer } => {
@@ -136,12 +155,17 @@ impl Cycles {
                     self.cancelled(task, address);
                 }
             }
-            Handler::HrtimerExpireEntry { function, .. } => {
+            Handler::HrtimerExpireEntry {
+                hrtimer, function, ..
+            } => {
                 let cpu = cpu as usize;
                 if self.expiring.len() <= cpu {
                     self.expiring.resize(cpu + 1, None);
                 }
-                self.expiring[cpu] = Some(function.map(|function| event.u64(function)));
+                self.expiring[cpu] = Some(Expiring {
+                    address: event.u64(hrtimer),
+                    function: function.map(|function| event.u64(function)),
+                });
             }
             Handler::HrtimerExpireExit => self.expired(cpu),
             _ => {}
@@ -202,11 +226,15 @@ impl Cycles {
         }
         match by {
             By::Others => cycle.woken_by_others(),
-            By::Timer(function) => {
+            By::Timer(timer) => {
+                let is_nap = cycle.nap.take() == Some(timer.address);
+                if is_nap && cycle.slept_inside() {
+                    return;
+                }
                 // The sleep that the timer ends began where the cycle's work was done.
                 self.close(task);
                 if let Some(cycle) = self.of(task) {
-                    cycle.released(now_ns, function);
+                    cycle.released(now_ns, timer.function, is_nap);
                 }
             }
         }
@@ -317,7 +345,31 @@ impl Cycles {
 }
 
 impl Cycle {
-    fn released(&mut self, now_ns: i64, function: Function) {
+    /// It sets a timer, for a length of time or until a moment.
+    fn arms(&mut self, address: u64, function: Function, is_nap: bool) {
+        if self.function == function {
+            self.armed = Some(address);
+        }
+        if is_nap {
+            self.nap = Some(address);
+        } else if self.nap == Some(address) {
+            self.nap = None;
+        }
+    }
+
+    /// Whether a sleep for a length of time, which is over, was inside the present cycle.
+    fn slept_inside(&mut self) -> bool {
+        if self.begin_ns.is_none() || self.naps_left == 0 {
+            return false;
+        }
+        self.naps_left -= 1;
+        self.others += 1;
+        (self.armed, self.sleeps, self.by_others) = (None, false, false);
+        true
+    }
+
+    fn released(&mut self, now_ns: i64, function: Function, is_nap: bool) {
+        self.naps_left = if is_nap { 0 } else { NAPS_MAX };
         if self.releases > 0 {
             if self.gaps_ns.len() < GAPS_MAX {
                 self.gaps_ns.push(now_ns - self.released_ns);
@@ -363,6 +415,7 @@ impl Cycle {
         self.begin_ns = None;
         self.others = 0;
         (self.armed, self.in_time, self.pending) = (None, None, None);
+        self.nap = None;
         (self.sleeps, self.inside) = (false, false);
     }
 }

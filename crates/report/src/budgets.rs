@@ -70,8 +70,8 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
     if let Some(inside) = &finding.inside {
         let _ = write!(
             text,
-            ", slept {} times between releases by a timer, woken by others: if inside the work, \
-             worst {} at {}, {} over",
+            ", slept {} times between releases by a timer, for others or for a length of \
+             time: if inside the work, worst {} at {}, {} over",
             inside.sleeps,
             inside.worst.duration(),
             inside.worst.begin,

@@ -40,6 +40,7 @@ pub enum Handler {
         /// From when on it may run already; the rest is its slack.
         soft: Option<FieldId>,
         function: Option<FieldId>,
+        mode: Option<TimerMode>,
     },
     HrtimerCancel {
         hrtimer: FieldId,
@@ -61,6 +62,36 @@ pub enum Handler {
     },
     /// The wait that began last there is over.
     ContentionEnd,
+}
+
+/// A timer's mode: a number, or the kernel's words for it.
+#[derive(Clone, Copy, Debug)]
+pub struct TimerMode {
+    field: FieldId,
+    is_text: bool,
+}
+
+impl TimerMode {
+    fn bind(class: &EventClass, field: FieldId) -> TimerMode {
+        TimerMode {
+            field,
+            is_text: is_text(class, field),
+        }
+    }
+
+    /// Whether the timer was set for a length of time, and not until a moment.
+    pub fn is_relative(self, event: &EventView<'_>) -> bool {
+        // HRTIMER_MODE_REL is the lowest bit.
+        match self.is_text {
+            true => event.text(self.field).starts_with(b"REL"),
+            false => event.u64(self.field) & 1 != 0,
+        }
+    }
+}
+
+fn is_text(class: &EventClass, field: FieldId) -> bool {
+    let ty = &class.fields[usize::from(field.0)].ty;
+    matches!(ty, FieldType::String | FieldType::Text { .. })
 }
 
 /// An interrupt of which the class alone does not say whether, or which, it is.
@@ -122,6 +153,7 @@ pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
             expires: field("expires")?,
             soft: field("softexpires"),
             function: field("function"),
+            mode: field("mode").map(|mode| TimerMode::bind(class, mode)),
         },
         "timer_hrtimer_cancel" | "hrtimer_cancel" => Handler::HrtimerCancel {
             hrtimer: field("hrtimer")?,
@@ -146,10 +178,8 @@ pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
 
 fn vector(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
     let (number, edge, unsure) = vector_of(class, unlisted)?;
-    let reason = class.field("reason").filter(|field| {
-        let ty = &class.fields[usize::from(field.0)].ty;
-        matches!(ty, FieldType::String | FieldType::Text { .. })
-    });
+    let reason = class.field("reason");
+    let reason = reason.filter(|field| is_text(class, *field));
     let context = match unsure {
         true => Some(Context::bind(class)?),
         false => None,

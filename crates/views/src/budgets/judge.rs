@@ -114,7 +114,8 @@ impl Tally {
         let may_break = may_be_over * MILLION > all * u128::from(budget.over_ppm);
         if holes == 0 && over_inside > 0 && may_break {
             return inconclusive(format!(
-                "{over_inside} more may have been over: it slept in them, woken by others"
+                "{over_inside} more may have been over: it slept in them, for others or for a \
+                 length of time"
             ));
         }
         if holes > 0 {
