@@ -48,6 +48,8 @@ struct rtscope_ring_rules {
     uint64_t exactly;
     /* So many where there is room. */
     uint64_t at_most;
+    /* So many for those of all processes together, of which the next takes a part. */
+    uint64_t in_all;
 };
 
 /* How the process wants its rings, from the environment, and what recorders ask for. */
@@ -103,6 +105,15 @@ uint64_t rtscope_size(const char *text, uint64_t otherwise);
 uint64_t rtscope_memory_left(void);
 /* Bytes that are free in the file system of `folder`. */
 uint64_t rtscope_shared_left(int folder);
+/* A file of rings with more than `small` beyond its first `beside` bytes counts as large as it will
+ * be, `large` at most; others by the memory that they have. */
+struct rtscope_sizes {
+    uint64_t beside;
+    uint64_t small;
+    uint64_t large;
+};
+/* Bytes that the rings of all processes in `folder` take; it looks no further than to `most`. */
+uint64_t rtscope_rings_bytes(int folder, const struct rtscope_sizes *sizes, uint64_t most);
 
 /* settings.c */
 /* Reads a small file into `text`; returns its length, or -1. */
@@ -248,7 +259,8 @@ int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned 
 /* The same also of rules whose filter the recorder still has to give. */
 int rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned level,
                              const char *provider, const char *name);
-/* What the sessions ask of rings: lines `!ring SIZE` and `!ring-at-most SIZE`. */
+/* What the sessions ask of rings, in the lines `!ring SIZE`, `!ring-at-most SIZE` and
+ * `!rings-in-all SIZE`. */
 struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules);
 
 /* What lines `!app-context PROVIDER:CONTEXT` name, each ended by a zero; returns their bytes. */

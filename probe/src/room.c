@@ -6,10 +6,17 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
+
+/* Of `stat`. */
+#define BLOCK_BYTES 512u
 
 /* A control group's files, in both versions of the interface. */
 struct interface {
@@ -106,4 +113,35 @@ uint64_t rtscope_shared_left(int folder)
 {
     struct statfs facts;
     return fstatfs(folder, &facts) == 0 ? (uint64_t)facts.f_bavail * (uint64_t)facts.f_bsize : 0;
+}
+
+/* Large rings get their memory right after they got their size: who looks meanwhile must see it. */
+static uint64_t rings_bytes_of(const struct stat *status, const struct rtscope_sizes *sizes)
+{
+    const uint64_t file = (uint64_t)status->st_size;
+    const uint64_t rings = file > sizes->beside ? file - sizes->beside : 0;
+    if (rings <= sizes->small)
+        return (uint64_t)status->st_blocks * BLOCK_BYTES;
+    return rings < sizes->large ? rings : sizes->large;
+}
+
+uint64_t rtscope_rings_bytes(int folder, const struct rtscope_sizes *sizes, uint64_t most)
+{
+    const int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *const list = own < 0 ? NULL : fdopendir(own);
+    if (!list) {
+        if (own >= 0)
+            close(own);
+        return 0;
+    }
+    const struct dirent *entry;
+    uint64_t bytes = 0;
+    while (bytes < most && (entry = readdir(list))) {
+        struct stat status;
+        if (strncmp(entry->d_name, "rings-", 6) == 0 &&
+            fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+            bytes += rings_bytes_of(&status, sizes);
+    }
+    closedir(list);
+    return bytes;
 }

@@ -186,7 +186,8 @@ static uint64_t largest(const struct rtscope_event_rules *rules, const char *wor
 struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules)
 {
     const struct rtscope_ring_rules rings = {largest(rules, "!ring "),
-                                             largest(rules, "!ring-at-most ")};
+                                             largest(rules, "!ring-at-most "),
+                                             largest(rules, "!rings-in-all ")};
     return rings;
 }
 

@@ -12,6 +12,8 @@
 #define RING_BYTES_DEFAULT (UINT64_C(256) << 10)
 /* Of the room in shared memory, rings that nobody asked for take one part in so many. */
 #define ROOM_PARTS 16u
+/* And of what recorders leave to all processes (`LEFT_PARTS` of the recorder). */
+#define ALL_PARTS 16u
 /* Rings that have to be small have at least so many bytes. */
 #define RING_BYTES_SMALL (UINT64_C(64) << 10)
 char rtscope_desk[RTSCOPE_DESK_BYTES];
@@ -55,13 +57,28 @@ static uint64_t room(const struct rtscope_settings *settings, int folder, uint32
     return (shared < memory ? shared : memory) / ROOM_PARTS / cpus;
 }
 
+/* What a file takes beside its rings. */
+static uint64_t bytes_beside(const struct rtscope_settings *settings)
+{
+    return RTSCOPE_SWITCHES_BYTES + RTSCOPE_FILTERS_BYTES + RTSCOPE_OBJECTS_BYTES +
+           RTSCOPE_TABLE_BYTES + settings->switches_bytes + settings->table_bytes;
+}
+
+/* Of what all processes together may take for the rings of one CPU, the next has a part of what is
+ * left. A recorder says so too, but hundreds can start before it has its turn. */
+static uint64_t share_of_all(const struct rtscope_settings *settings, int folder, uint64_t cpus)
+{
+    const struct rtscope_ring_rules *const rules = &settings->rings;
+    const struct rtscope_sizes sizes = {bytes_beside(settings), cpus * RING_BYTES_DEFAULT,
+                                        cpus * rules->at_most};
+    const uint64_t used = rtscope_rings_bytes(folder, &sizes, cpus * rules->in_all) / cpus;
+    return used < rules->in_all ? (rules->in_all - used) / ALL_PARTS : 0;
+}
+
 /* Rings of this size, or smaller where a process that locks its memory has no room for them. */
 static uint64_t lockable(const struct rtscope_settings *settings, uint64_t bytes, uint64_t least)
 {
-    const uint64_t cpus = rtscope_cpus_possible();
-    const uint64_t beside = RTSCOPE_SWITCHES_BYTES + RTSCOPE_FILTERS_BYTES +
-                            RTSCOPE_OBJECTS_BYTES + RTSCOPE_TABLE_BYTES +
-                            settings->switches_bytes + settings->table_bytes;
+    const uint64_t cpus = rtscope_cpus_possible(), beside = bytes_beside(settings);
     const uint64_t most = rtscope_lockable_bytes(beside + cpus * bytes,
                                                   settings->leaving_bytes);
     while (beside + cpus * bytes > most && bytes > least)
@@ -75,10 +92,15 @@ static uint64_t bytes_of_choice(const struct rtscope_settings *settings, int fol
 {
     if (!settings->is_wanted)
         return RING_BYTES_DEFAULT;
-    const uint64_t most = room(settings, folder, rtscope_cpus_possible());
+    const uint32_t cpus = rtscope_cpus_possible();
+    uint64_t most = room(settings, folder, cpus);
     uint64_t bytes = RING_BYTES_DEFAULT;
     if (settings->rings.at_most)
         bytes = rtscope_power_of_two(settings->rings.at_most);
+    if (settings->rings.at_most && settings->rings.in_all) {
+        const uint64_t share = share_of_all(settings, folder, cpus);
+        most = share < most ? share : most;
+    }
     while (bytes > most && bytes > RING_BYTES_SMALL)
         bytes /= 2;
     return bytes;

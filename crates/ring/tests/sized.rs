@@ -173,6 +173,28 @@ fn a_program_whose_wanted_event_comes_later_has_the_rings_that_recorders_ask_for
 }
 
 #[test]
+fn many_programs_that_start_before_a_recorder_sees_one_take_no_more_than_all_may() {
+    const PROCESSES: u64 = 40;
+    let scene = Scene::new();
+    // Nobody is there to tell the next that others came before.
+    let session = scene.announce(&["app", "!ring-at-most 8M", "!rings-in-all 16M"]);
+    for _ in 0..PROCESSES {
+        let status = scene.command(&["1"]).status().expect("it runs");
+        assert!(status.success());
+    }
+    scene.directory.remove(&session).expect("removed");
+    let sizes: Vec<u64> = whole_files(&scene.directory)
+        .iter()
+        .map(|file| file.layout().ring_bytes)
+        .collect();
+    assert_eq!(sizes.len() as u64, PROCESSES);
+    assert_eq!(sizes.iter().max(), Some(&(1 << 20)), "{sizes:?}");
+    assert_eq!(sizes.iter().min(), Some(&(64 << 10)), "{sizes:?}");
+    let all: u64 = sizes.iter().sum();
+    assert!(all <= (16 << 20) + PROCESSES * (64 << 10), "{sizes:?}");
+}
+
+#[test]
 fn a_burst_of_200_000_events_finds_room_in_the_rings_of_a_recorded_program() {
     let scene = Scene::new();
     // Nobody reads meanwhile.

@@ -13,9 +13,10 @@ const FREE_PARTS: u64 = 8;
 const LEFT_PARTS: u64 = 16;
 /// Who starts meanwhile is told of more room only when it is so many times as much.
 const GROWTH: u64 = 4;
-/// How the lines of a session's file begin that say it.
+/// How the lines of a session's file begin that say it; the last of them never changes.
 const EXACTLY: &str = "!ring ";
 const AT_MOST: &str = "!ring-at-most ";
+const IN_ALL: &str = "!rings-in-all ";
 
 /// What programs are told of their rings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,12 +46,19 @@ impl RingRoom {
         }
     }
 
-    /// The line of a session's file.
+    /// The line of a session's file, which [`RingRoom::note`] can change.
     pub fn line(&self) -> String {
         match self.asked_bytes {
             Some(bytes) => format!("{EXACTLY}{bytes}"),
             None => format!("{AT_MOST}{}", self.told_bytes),
         }
+    }
+
+    /// What processes go by that start faster than a recorder can tell them: they look for
+    /// themselves what others have.
+    pub fn line_of_all(&self) -> Option<String> {
+        let is_bound = self.asked_bytes.is_none() && self.all_bytes > 0;
+        is_bound.then(|| format!("{IN_ALL}{}", self.all_bytes))
     }
 
     /// Whether that is such a line.

@@ -622,6 +622,8 @@ fn session_lines(config: &UserConfig, target: &UserTarget, room: &RingRoom) -> V
     let patterns = config.rules.iter().map(EventRule::announced);
     // In flight nothing is written. It comes last: programs read the begin of a long file.
     let output = (!target.in_flight).then(|| forgotten::announced_output(&target.root));
-    let lines = mode.into_iter().chain([room.line()]).chain(contexts);
+    let rings = [Some(room.line()), room.line_of_all()];
+    let lines = mode.into_iter().chain(rings.into_iter().flatten());
+    let lines = lines.chain(contexts);
     lines.chain(of_apps).chain(patterns).chain(output).collect()
 }
