@@ -206,7 +206,7 @@ static __always_inline void hit_own_end(void *ctx, struct task_state *state,
 // An activation of a target is given up although it is not over; whether that hides a miss.
 static __always_inline void drop_open(const struct task_state *state, rts_u64 now_ns)
 {
-	rts_s64 age_ns = now_ns - state->chain.origin_ns;
+	rts_s64 age_ns = now_ns - activation_origin(state);
 
 	if (state->chain.count && age_ns >= (rts_s64)config.threshold_ns)
 		COUNT(dropped);
@@ -216,7 +216,7 @@ static __always_inline void drop_open(const struct task_state *state, rts_u64 no
 // that had its priority lent gave it back.
 static __always_inline void drop_unmeant(const struct task_state *state, rts_u64 now_ns)
 {
-	rts_s64 age_ns = now_ns - state->chain.origin_ns;
+	rts_s64 age_ns = now_ns - activation_origin(state);
 
 	// Until it has a CPU is all that was asked for.
 	if (config.end_kind == RTS_END_SWITCH_IN && state->phase != PHASE_WOKEN &&

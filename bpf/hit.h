@@ -207,7 +207,8 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 		state->reported_id = __sync_fetch_and_add(&totals->hits, 1) + 1;
 	state->waiting_reported = end_kind == RTS_END_WAITING;
 	hit->id = state->reported_id;
-	hit->origin_ns = ending->origin_ns;
+	// From where it counts, whoever explains it finds by itself.
+	hit->origin_ns = ending->chain_ns;
 	hit->end_ns = now_ns;
 	task_describe(&hit->target, task);
 	hit->end_kind = end_kind;
@@ -295,7 +296,8 @@ static __always_inline bool ending_of(struct ending *ending, const struct task_s
 	ending->activation = *(volatile rts_u64 *)&state->activation;
 	if (*(volatile rts_u8 *)&state->phase == PHASE_NONE)
 		return false;
-	ending->origin_ns = *(volatile rts_u64 *)&state->chain.origin_ns;
+	ending->origin_ns = activation_origin(state);
+	ending->chain_ns = *(volatile rts_u64 *)&state->chain.origin_ns;
 	ending->now_ns = now_ns;
 	return !is_over(state, ending);
 }

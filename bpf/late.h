@@ -26,6 +26,7 @@ static __always_inline rts_u64 late_began(const struct chain *chain)
 struct ending {
 	rts_u64 activation;
 	rts_u64 origin_ns;
+	rts_u64 chain_ns; // when its chain began: no later
 	rts_u64 now_ns;
 };
 

@@ -126,6 +126,7 @@ struct task_state {
 	rts_u64 stopped_at; // the instruction of user space that it goes on with
 	rts_u64 asleep_until_ns; // it was stopped in a sleep that was to last until then; 0: not known
 	rts_u64 slept_ns; // since when it sleeps, or slept last
+	rts_u64 waits_ns; // its activation begins no earlier, whatever its chain says; 0: as that says
 	rts_u64 armed_ns; // until when it sleeps at most, or slept last; 0: no such time
 	rts_u64 timer_due_ns; // when the timer below is due, as it armed that last
 	rts_u32 timer;  // the one that woke it last, as steps number it; 0: none did
@@ -324,6 +325,16 @@ static __always_inline void activation_begin(struct task_state *state)
 {
 	*(volatile rts_u64 *)&state->activation += 1;
 	state->waiting_reported = 0;
+	*(volatile rts_u64 *)&state->waits_ns = 0;
+}
+
+// Since when what a task was woken for counts as its latency.
+static __always_inline rts_u64 activation_origin(const struct task_state *state)
+{
+	rts_u64 origin_ns = *(volatile rts_u64 *)&state->chain.origin_ns;
+	rts_u64 waits_ns = *(volatile rts_u64 *)&state->waits_ns;
+
+	return waits_ns > origin_ns ? waits_ns : origin_ns;
 }
 
 static __always_inline struct task_state *task_state(struct task_struct *task)

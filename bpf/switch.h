@@ -168,7 +168,7 @@ static __always_inline bool is_kept_away(struct task_struct *prev, unsigned int 
 // for most of the time until now.
 static __always_inline bool was_busy(const struct task_state *state, rts_u64 now_ns)
 {
-	rts_u64 due_ns = state->chain.origin_ns;
+	rts_u64 due_ns = activation_origin(state);
 
 	return state->slept_ns > due_ns && 2 * (state->slept_ns - due_ns) >= now_ns - due_ns;
 }

@@ -143,6 +143,21 @@ struct wakeup {
 	rts_u64 slept_ns;
 };
 
+// Between the decision to sleep and the switch lies no more.
+#define DECISION_NS_MAX 100000
+
+// Since when a target that is woken waits for its waker, which may have begun before anybody slept
+// for it. What a timer wakes is late since the expiry, whenever it slept.
+static __always_inline rts_u64 waits_since(struct cpu_state *cpu, const struct task_state *state,
+		const struct wakeup *wakeup, rts_u64 now_ns)
+{
+	if (!wakeup->target || timer_in_progress(cpu))
+		return 0;
+	if (wakeup->slept)
+		return wakeup->slept_ns;
+	return now_ns - state->chain.origin_ns > DECISION_NS_MAX ? now_ns : 0;
+}
+
 // An activation begins.
 static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *wakee, const struct wakeup *wakeup)
@@ -157,6 +172,7 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 		state->cycle_ns = 0;
 		return false;
 	}
+	state->waits_ns = waits_since(cpu, state, wakeup, now_ns);
 	// A sleep that it is on its way to has the timer that was armed for it, or none.
 	if (!wakeup->slept && !state->arms)
 		state->armed_ns = 0;
