@@ -22,6 +22,8 @@ pub(crate) enum Shown {
     Served,
     /// It left in the call by which it lowered itself.
     Lowered,
+    /// Nothing, for so long that it may have had a higher priority for a while.
+    Raised,
 }
 
 /// The limit on real-time tasks, and the server of fair tasks, keep so much of a second for those.

@@ -362,3 +362,23 @@ fn a_task_that_runs_another_program_after_it_raised_itself_had_that_priority_bef
     let named: Vec<_> = named.collect();
     assert_eq!(named, ["run-queue wait behind chrt (tid 300, rt 60)"]);
 }
+
+#[test]
+fn a_program_that_went_on_behind_an_interrupt_may_have_had_a_higher_priority_for_a_while() {
+    let ticks = |ran: Task, end_us: i64| {
+        let trace = woken(idle_machine(), ran).at(2_000).timer_irq();
+        let trace = trace.after(4).timer_irq_end();
+        trace.at(end_us).preempt(ran, VICTIM)
+    };
+    let unknown = "the priority of the task that ran was not seen";
+    check(ticks(FAIR, 12_000), false, unknown);
+    // A section of the kernel is as long as that.
+    check(ticks(FAIR, 3_500), true, KEPT);
+    // Nobody raises a thread of the kernel's.
+    let kworker = Task::fair(300, "kworker/0:1");
+    check(
+        ticks(kworker, 12_000),
+        true,
+        "kworker/0:1 (tid 300, nice 0), of a lower priority",
+    );
+}

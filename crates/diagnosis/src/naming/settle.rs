@@ -11,6 +11,9 @@ use crate::public::kept_function;
 use crate::quota;
 use crate::term::Reason;
 
+/// The kernel's own sections rarely keep a program on its CPU for longer.
+const SECTION_NS_MAX: i64 = 3_000_000;
+
 impl Namer<'_> {
     /// The hit that ended this wait and whose stacks show what `task` did. Kernels that do not tell
     /// when need-resched is set have no other record of it.
@@ -57,8 +60,12 @@ impl Namer<'_> {
             }
         }
         let is_short = |key: &Key| matches!(key, Key::Lower(_, None)) && lower_ns <= SWITCH_MAX_NS;
+        let interrupted = is_interrupted(&pieces[first..]);
         for task in lower {
-            let shown = kept::shown(self.model, self.phase, VersionId(task));
+            let shown = match kept::shown(self.model, self.phase, VersionId(task)) {
+                Shown::Nothing if interrupted && self.may_have_been_raised(task) => Shown::Raised,
+                shown => shown,
+            };
             if let Shown::LeftThere(from_ns) = shown {
                 quota::split_at(pieces, first, from_ns);
             }
@@ -90,7 +97,7 @@ impl Namer<'_> {
             (Shown::Served, _) => Key::Served(task),
             // What it raised itself to meanwhile, no event tells.
             (Shown::Lowered, None) => Key::Wait(task),
-            (Shown::Nothing, None) => match (record, self.kept(task)) {
+            (Shown::Nothing | Shown::Raised, None) => match (record, self.kept(task)) {
                 (Some(_), _) => Key::PreemptionOff(task, record),
                 (None, Some(hit)) => Key::Kept(task, hit),
                 // No stack shows that it was in the kernel.
@@ -99,9 +106,10 @@ impl Namer<'_> {
                 }
                 // It is woken then, and comes on no run queue before its next period.
                 _ if self.has_deadline() => Key::Unexplained(Reason::PerhapsOwnRuntime),
+                _ if shown == Shown::Raised => Key::Unexplained(Reason::PriorityUnknown),
                 _ => Key::PreemptionOff(task, None),
             },
-            (Shown::Nothing, Some(_)) => Key::Unexplained(Reason::PriorityUnknown),
+            (Shown::Nothing | Shown::Raised, Some(_)) => Key::Unexplained(Reason::PriorityUnknown),
             (_, Some(came)) => Key::Wait(came.0),
             (Shown::LeftThere(from_ns), None)
                 if begin_ns >= from_ns && kept::is_limited(self.model, self.phase) =>
@@ -110,6 +118,14 @@ impl Namer<'_> {
             }
             (_, None) => Key::Unexplained(Reason::LeftInUserCode),
         }
+    }
+
+    /// Whether a program that kept its CPU may have had a higher priority in between: where it or
+    /// another task raises and lowers it there, a recording has no event of that. A watch sees it.
+    fn may_have_been_raised(&self, task: u32) -> bool {
+        let is_long = self.phase.end_ns - self.phase.begin_ns > SECTION_NS_MAX;
+        let is_watched = self.model.families.hit || !self.model.evidence.late_timers.is_empty();
+        is_long && !is_watched && !self.model.tasks.is_kernels(VersionId(task))
     }
 
     fn has_deadline(&self) -> bool {
@@ -124,6 +140,15 @@ impl Namer<'_> {
         let version = self.model.tasks.version(version);
         version.is_some_and(|version| prio.is_real_time() && prio.beats(version.prio))
     }
+}
+
+/// Whether a task of a lower priority went on behind an interrupt that found it: on the way back to
+/// code of its own the scheduler is asked.
+fn is_interrupted(pieces: &[Piece]) -> bool {
+    let ran = |piece: &&Piece| matches!(piece.key, Key::Lower(_, None));
+    let behind = pieces.iter().skip_while(|piece| !ran(piece));
+    let mut behind = behind.skip_while(|piece| !matches!(piece.key, Key::Hardirq(_)));
+    behind.any(|piece| ran(&piece) && piece.end_ns - piece.begin_ns > SWITCH_MAX_NS)
 }
 
 /// The time of those pieces.
