@@ -1,17 +1,17 @@
-//! Recordings that do not overlap, opened together: no verb knows what happened between them.
-//! Needs no privilege.
+//! Recordings of one kernel, opened together. No verb knows what happened between those that do not
+//! overlap; no verb counts twice what two of them tell. Needs no privilege.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// ftrace's text of 40 ms from `begin_ms` on: a thread is woken every 10 ms, runs after 0.1 and
-/// sleeps after 4 ms.
-fn write(path: &Path, begin_ms: u64) {
+/// Text of ftrace, 40 ms on a CPU from `begin_ms` on: a thread is woken every 10 ms, runs after 0.1
+/// and sleeps after 4 ms.
+fn write(path: &Path, begin_ms: u64, cpu: u32) {
     let mut text = String::from("# tracer: nop\n#\n");
     let mut line = |at_us: u64, task: &str, what: &str| {
         let (s, us) = (at_us / 1_000_000, at_us % 1_000_000);
-        let _ = writeln!(text, "  {task} [000] d..2. {s}.{us:06}: {what}");
+        let _ = writeln!(text, "  {task} [{cpu:03}] d..2. {s}.{us:06}: {what}");
     };
     for turn in 0..4 {
         let at_us = begin_ms * 1_000 + turn * 10_000;
@@ -39,8 +39,8 @@ fn rtscope(words: &[&str], traces: &[PathBuf]) -> Output {
 fn check(words: &[&str], codes: [i32; 2], says: &str) {
     let dir = tempfile::tempdir().expect("a folder");
     let traces = ["a", "b"].map(|name| dir.path().join(name));
-    write(&traces[0], 100_000);
-    write(&traces[1], 102_000);
+    write(&traces[0], 100_000, 0);
+    write(&traces[1], 102_000, 0);
     for (traces, code) in [&traces[..1], &traces].into_iter().zip(codes) {
         let output = rtscope(words, traces);
         let said = [output.stdout, output.stderr].concat();
@@ -62,4 +62,50 @@ fn between_two_recordings_a_cpu_is_unknown_and_not_idle() {
 fn a_budget_is_not_held_between_two_recordings() {
     let rule = ["check", "--rule", "wake-up of app within 1ms"];
     check(&rule, [0, 3], "inconclusive");
+}
+
+/// Asks every verb that follows the kernel of two recordings, the second one of `cpu` from
+/// `begin_ms` on; the first one is of CPU 0, from 100 s on for 40 ms.
+#[track_caller]
+fn check_overlap((begin_ms, cpu): (u64, u32), refused: bool) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let traces = ["a", "b"].map(|name| dir.path().join(name));
+    write(&traces[0], 100_000, 0);
+    write(&traces[1], begin_ms, cpu);
+    let copy = dir.path().join("copy").display().to_string();
+    let verbs: [&[&str]; 6] = [
+        &["report", "states"],
+        &["report", "cputop"],
+        &["check", "--rule", "wake-up of app within 1ms"],
+        &["diagnose"],
+        &["convert", "--to", "ctf1", "--output", &copy],
+        &["cat"],
+    ];
+    for words in verbs {
+        let output = rtscope(words, &traces);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let refused = refused && words[0] != "cat";
+        let says = said.contains("both have switches of CPU 0 at 100.0");
+        assert_eq!(says, refused, "{words:?}: {said}");
+        assert_eq!(
+            output.status.code() == Some(1),
+            refused,
+            "{words:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn what_two_recordings_tell_of_one_cpu_is_never_counted_twice() {
+    // Begun meanwhile, or a copy.
+    check_overlap((100_015, 0), true);
+    check_overlap((100_000, 0), true);
+}
+
+#[test]
+fn recordings_that_follow_each_other_or_are_of_different_cpus_are_one() {
+    // The first one's last event is 34 ms behind its begin.
+    check_overlap((100_034, 0), false);
+    check_overlap((100_040, 0), false);
+    check_overlap((100_015, 1), false);
 }

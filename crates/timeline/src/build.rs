@@ -45,7 +45,7 @@ impl<'t> Builder<'t> {
     /// # Errors
     /// As [`trace::Cursor::next`]; a trace of several machines; no thread can be had.
     pub fn walk(&self, look: impl FnMut(&Walked<'_>) -> bool) -> Result<Index> {
-        kernel_state::bind::one_machine(self.trace)?;
+        kernel_state::bind::one_kernel(self.trace)?;
         let (teller, heard) = Teller::new();
         std::thread::scope(|scope| {
             let gather = std::thread::Builder::new()

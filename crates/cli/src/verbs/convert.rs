@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use event::{Error, ErrorKind, Result, TimeRange};
 use export::Sink;
 use expr::Filter;
+use kernel_state::bind::Binding;
 use trace::{Damage, EventView, Item, Lost, Root, Trace};
 
 use crate::exit::Outcome;
@@ -24,6 +25,7 @@ pub fn run(typed: &Convert) -> Result<Outcome> {
     let options = ConvertOptions::new(typed)?;
     let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
     let mut trace = opened::open_all(&roots, &trace::OpenOptions::default())?;
+    Binding::new(&trace).recorded_once(&trace)?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
     window::warn_outside(range, &trace);

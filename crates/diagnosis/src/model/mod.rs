@@ -139,7 +139,7 @@ impl Model {
         query: &Query,
         records_min: usize,
     ) -> Result<Model> {
-        kernel.binding().of_one_machine(trace)?;
+        kernel.binding().of_one_kernel(trace)?;
         let mut builder = build::Builder::new(kernel.families(), query.clone(), records_min);
         builder.basis.locks_known = kernel.knows_locks();
         // What a watch wrote down of a hit stands behind it.

@@ -31,11 +31,23 @@ impl Binding {
         }
         Ok(())
     }
+
+    /// Refuses what tells of more than one kernel, or of one kernel more than once.
+    ///
+    /// # Errors
+    /// As [`Binding::of_one_machine`] and [`Binding::recorded_once`].
+    pub fn of_one_kernel(&self, trace: &Trace) -> Result<()> {
+        self.of_one_machine(trace)?;
+        self.recorded_once(trace)
+    }
 }
 
-/// As [`Binding::of_one_machine`], for who has bound nothing yet.
-pub fn one_machine(trace: &Trace) -> Result<()> {
-    Binding::new(trace).of_one_machine(trace)
+/// As [`Binding::of_one_kernel`], for who has bound nothing yet.
+///
+/// # Errors
+/// As that.
+pub fn one_kernel(trace: &Trace) -> Result<()> {
+    Binding::new(trace).of_one_kernel(trace)
 }
 
 /// Whether CPUs and threads of the models follow from it; programs of several hosts may be read

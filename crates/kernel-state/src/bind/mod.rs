@@ -12,6 +12,7 @@ mod dump;
 mod functions;
 mod handlers;
 mod machine;
+mod once;
 mod sched;
 
 use event::evidence::Kind;
@@ -26,7 +27,7 @@ pub use devices::Device;
 pub use dump::Dump;
 pub use functions::Function;
 pub use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
-pub use machine::{host_of, one_machine};
+pub use machine::{host_of, one_kernel};
 pub use sched::{
     CLONE_THREAD, ExecFields, Left, Life, Pause, PrioFields, STOPPED_ASLEEP_NS_MAX, Sched,
     SwitchFields, Switched, TaskFields, WakeKind, WakeUp,

@@ -26,7 +26,7 @@ pub use rules::{Budget, Rules, Subject};
 use undecided::{AllUndecided, Undecided};
 
 use crate::periods::{Matcher, Turn};
-use kernel_state::bind::{Bound, Known, Sched, WakeKind, one_machine};
+use kernel_state::bind::{Bound, Known, Sched, WakeKind, one_kernel};
 use kernel_state::{Change, Cycles, Follow, Kernel, ProcId, Sink, Wakee, seen_until};
 
 /// What was found for all budgets, and what it rests on.
@@ -63,7 +63,7 @@ pub fn check_budgets_on(
     range: TimeRange,
     cpus: &[Cpu],
 ) -> Result<Checked> {
-    one_machine(trace)?;
+    one_kernel(trace)?;
     let mut checker = Checker::new(trace, rules, range, cpus);
     let mut checked = Checked::default();
     let mut kernel = Kernel::new(trace, Follow::default());

@@ -17,7 +17,7 @@ use super::table::{Span, Table};
 use super::unknown::Unknown;
 use crate::hosts::Packets;
 use crate::periods::{Matcher, Turn};
-use kernel_state::bind::one_machine;
+use kernel_state::bind::Binding;
 use kernel_state::{Change, Follow, Kernel, Sink, Topics};
 
 /// What limits all that was found.
@@ -242,13 +242,17 @@ impl<'a> Walk<'a> {
     ) -> Result<Walk<'a>> {
         let of_hosts = |report: &Report| matches!(report.kind.answers, Answers::Packets);
         let about_hosts = reports.iter().all(of_hosts);
-        let several = one_machine(trace).err().filter(|_| !about_hosts);
+        let binding = Binding::new(trace);
+        let several = binding.of_one_machine(trace).err().filter(|_| !about_hosts);
         let across = match several {
             Some(refusal) if !goes_across(reports, &options) => return Err(refusal),
             Some(_) => Some(Across::new(options.clone(), trace)?),
             None => None,
         };
         let follows_kernel = !about_hosts && across.is_none();
+        if follows_kernel {
+            binding.recorded_once(trace)?;
+        }
         let asks = |what| reports.iter().any(|report| report.kind.is_told(what));
         let periods = &options.periods;
         let matcher = !periods.list().is_empty();
