@@ -190,6 +190,23 @@ fn who_lives_in_namespaces_of_its_own_is_recorded() {
 }
 
 #[test]
+fn who_lives_in_a_container_without_root_is_recorded() {
+    // Root of here has no number in there.
+    let script = r#"
+        as 4001 unshare --mount --pid --fork --user --map-root-user sh -c '
+            mount -t tmpfs tmpfs /dev/shm
+            mkdir -m 700 /dev/shm/rtscope-0
+            i=0
+            while [ ! -e /dev/shm/rtscope-0/recorder ] && [ $i -lt 500 ]; do
+                i=$((i + 1))
+                sleep 0.02
+            done
+            "$honest"'"#;
+    let said = check("rootless", "", script, 1000);
+    assert!(!said.contains("not recorded"), "{said}");
+}
+
+#[test]
 fn a_folder_whose_user_means_harm_harms_nobody_else() {
     // Rings of the evil user's own in any state, names of all kinds, and writers that never stop.
     let before = "as 4001 mkdir -m 700 /dev/shm/rtscope-4001; mkdir -m 700 /dev/shm/rtscope-0";

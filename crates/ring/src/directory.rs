@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 
 use crate::RingFile;
 use crate::layout::shown;
+use crate::made;
 
 /// Files beyond this are not looked at.
 const FILES_MAX: usize = 4096;
@@ -388,10 +389,9 @@ impl Directory {
         let failed = |errno: rustix::io::Errno| {
             Error::io(format!("cannot lock {}", self.path.display()), errno.into())
         };
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         for _ in 0..TRIES_MAX {
-            let fd = rustix::fs::openat(&self.fd, RECORDER, flags, Mode::RUSR | Mode::WUSR);
+            let fd = made::make(&self.fd, RECORDER, flags, Mode::RUSR | Mode::WUSR);
             let file = fd.map_err(failed)?;
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => (),
@@ -434,12 +434,12 @@ impl Directory {
         }
         let failed = |cause| Error::io(format!("cannot write {name}"), cause);
         // Never a file that is there already: it may lead to another's, or be none.
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let flags = OFlags::WRONLY | OFlags::EXCL;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        let fd = rustix::fs::openat(&self.fd, name.as_str(), flags, mode)
+        let fd = made::make(&self.fd, &name, flags, mode)
             .or_else(|_| {
                 rustix::fs::unlinkat(&self.fd, name.as_str(), AtFlags::empty())?;
-                rustix::fs::openat(&self.fd, name.as_str(), flags, mode)
+                made::make(&self.fd, &name, flags, mode)
             })
             .map_err(|errno| failed(errno.into()))?;
         let text = patterns.join("\n") + "\n";

@@ -15,6 +15,7 @@ mod description;
 mod directory;
 mod file;
 mod layout;
+mod made;
 mod mapping;
 mod memory;
 mod objects;
