@@ -68,7 +68,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     observer.tells(typed);
     observer.shows(typed)?;
     observer.fills(typed)?;
-    observer.waits_for(matched.is_nobody().then_some(whom));
+    observer.began_with(matched, whom);
     observer.runs(command, ears);
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, &capabilities, &command_line, &mut observer)?;

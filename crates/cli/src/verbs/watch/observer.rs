@@ -22,8 +22,9 @@ use super::heard::Ears;
 use super::hits_page::HitsView;
 use super::json::{cost_json, hit_line, snapshot_json};
 use super::pinned;
-use super::scope::{Scope, asked, slept_json, slept_text, unjudged_text};
+use super::scope::{Scope, asked, has_judged, slept_json, slept_text, unjudged_text};
 use super::targets::{Matched, Whom};
+use super::threads::name_now;
 use crate::exit::stdout_error;
 use crate::flags::Watch;
 use crate::live::Live;
@@ -57,6 +58,8 @@ pub struct Observer {
     calls_in_short: u64,
     /// Whom nobody was when it began, and when it is looked for them again.
     waits_for: Option<Whom>,
+    /// Who was there when it began.
+    began_with: Option<Matched>,
     looks_at: Duration,
     /// Of whom, and to where.
     scope: Scope,
@@ -147,6 +150,7 @@ impl Observer {
             open_calls: 0,
             calls_in_short: 0,
             waits_for: None,
+            began_with: None,
             looks_at: NOBODY_AFTER,
             scope,
             telling: Telling::default(),
@@ -207,9 +211,11 @@ impl Observer {
         ended.is_some_and(|since| has_heard || since.elapsed() > LAST_WORDS)
     }
 
-    /// Says once more that this means nobody, if it still does after a while.
-    pub(super) fn waits_for(&mut self, whom: Option<Whom>) {
-        self.waits_for = whom;
+    /// Says once more that this means nobody, if it still does after a while; at the end what became
+    /// of those that it meant, where none was judged.
+    pub(super) fn began_with(&mut self, matched: Matched, whom: Whom) {
+        self.waits_for = matched.is_nobody().then_some(whom);
+        self.began_with = Some(matched);
     }
 
     /// Prints how the watch ended.
@@ -258,6 +264,10 @@ impl Observer {
             text.insert(0, '\n');
         }
         let _ = writeln!(text, "{}\n{}", summary(status), self.scope.judged(status));
+        let began_with = self.began_with.as_ref();
+        if let Some(matched) = began_with.filter(|_| !has_judged(statistics)) {
+            text += &matched.gone(name_now);
+        }
         text += &unjudged_text(statistics);
         text += &slept_text(self.scope.asked, status);
         if self.calls_in_short > 0 {
@@ -410,7 +420,7 @@ impl Observer {
         let too_late = matched.too_late();
         let is_nobody = matched.is_nobody();
         // Who was there may have ended.
-        let has_judged = status.statistics.samples + status.statistics.unseen > 0;
+        let has_judged = has_judged(&status.statistics);
         if !is_nobody || !too_late.is_empty() {
             self.waits_for = None;
         }

@@ -56,6 +56,11 @@ impl Scope {
     }
 }
 
+/// Whether an activation was judged, or one that was not seen to begin ended.
+pub(super) fn has_judged(statistics: &Statistics) -> bool {
+    statistics.samples + statistics.unseen > 0
+}
+
 /// What could not be judged, and why: a line each, none where there is nothing to say.
 pub(super) fn unjudged_text(statistics: &Statistics) -> String {
     let reasons = [

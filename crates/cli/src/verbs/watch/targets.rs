@@ -189,6 +189,21 @@ impl Matched {
         text + &self.hints()
     }
 
+    /// What became of the threads that were meant at the begin, a line for each that is called
+    /// otherwise now, or ended: `comm` tells the present name of a thread that is there.
+    pub fn gone(&self, comm: impl Fn(Tid) -> Option<String>) -> String {
+        let is_there = |thread: &&Thread| self.family != Some(thread.pid);
+        let told = self.meant().filter(is_there).filter_map(|thread| {
+            let Thread { tid, comm: was, .. } = thread;
+            match comm(*tid) {
+                Some(now) if now == *was => None,
+                Some(now) => Some(format!("{was} ({tid}) is called {now} now\n")),
+                None => Some(format!("{was} ({tid}) has ended\n")),
+            }
+        });
+        told.take(LISTED_MAX).collect()
+    }
+
     /// Names that no thread has, and processes of such a name whose threads are called otherwise.
     pub fn hints(&self) -> String {
         let mut text = self.groups_hints();
@@ -351,6 +366,20 @@ mod tests {
         let expect = "matched 2 threads:\n        7  FIFO 50     memcached\n        8  FIFO 50     \
                       mc-worker of memcached (7)\n";
         assert_eq!(text, expect);
+    }
+
+    #[test]
+    fn who_is_called_otherwise_or_has_ended_is_told_where_nothing_was_judged() {
+        let told = |name: &'static str, now: Option<&'static str>| {
+            matched(&[name]).gone(|_| now.map(str::to_owned))
+        };
+        assert_eq!(told("jackd", Some("jackd")), "");
+        assert_eq!(
+            told("jackd", Some("jackdbus")),
+            "jackd (5) is called jackdbus now\n"
+        );
+        assert_eq!(told("jackd", None), "jackd (5) has ended\n");
+        assert_eq!(told("nobody", None), "");
     }
 
     #[test]

@@ -106,6 +106,11 @@ fn id_of(path: &Path) -> Option<Tid> {
     path.file_name()?.to_str()?.parse().ok().map(Tid)
 }
 
+/// What a thread that is there is called now.
+pub(super) fn name_now(tid: Tid) -> Option<String> {
+    comm_of(Path::new(&format!("/proc/{tid}")))
+}
+
 fn comm_of(path: &Path) -> Option<String> {
     let bytes = std::fs::read(path.join("comm")).ok()?;
     let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
