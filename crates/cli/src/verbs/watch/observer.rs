@@ -211,8 +211,8 @@ impl Observer {
         ended.is_some_and(|since| has_heard || since.elapsed() > LAST_WORDS)
     }
 
-    /// Says once more that this means nobody, if it still does after a while; at the end what became
-    /// of those that it meant, where none was judged.
+    /// Says once more that this means nobody, if it still does after a while; at the end what
+    /// became of those that it meant, where none was judged.
     pub(super) fn began_with(&mut self, matched: Matched, whom: Whom) {
         self.waits_for = matched.is_nobody().then_some(whom);
         self.began_with = Some(matched);
