@@ -76,10 +76,21 @@ fn allowed(tid: Tid) -> Vec<Cpu> {
 /// One more than the number of the last CPU that this machine can have, as the probe counts them;
 /// the most where nobody knows.
 pub(crate) fn cpus_possible() -> u32 {
-    let list = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = list.trim_end().rsplit([',', '-']).next();
-    let last = last.and_then(|number| number.parse::<u32>().ok());
-    last.map_or(abi::rings::CPUS_MAX, |last| last.saturating_add(1))
+    cpus_known().unwrap_or(abi::rings::CPUS_MAX)
+}
+
+/// The same to divide memory by: where nobody knows, those that we may use.
+pub(crate) fn cpus_that_share() -> u32 {
+    cpus_known().unwrap_or_else(|| {
+        let ours = std::thread::available_parallelism();
+        ours.map_or(1, |count| count.get() as u32)
+    })
+}
+
+fn cpus_known() -> Option<u32> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?;
+    let last = list.trim_end().rsplit([',', '-']).next()?;
+    Some(last.parse::<u32>().ok()?.saturating_add(1))
 }
 
 /// Moves the calling thread to `cpus`. A refusal is no harm: it then runs where it is allowed to.

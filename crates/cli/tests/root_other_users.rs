@@ -207,6 +207,16 @@ fn who_lives_in_a_container_without_root_is_recorded() {
 }
 
 #[test]
+fn rings_are_not_small_where_nobody_says_how_many_cpus_there_are() {
+    let script = r#"
+        told=$(sed -n "s/^!ring-at-most //p" /dev/shm/rtscope-0/session-*)
+        [ "$told" -gt 65536 ]
+        "$honest""#;
+    let before = "mount -t tmpfs -o size=6G,mode=1777 tmpfs /dev/shm; umount -l /sys";
+    check("no_sys", before, script, 1000);
+}
+
+#[test]
 fn a_folder_whose_user_means_harm_harms_nobody_else() {
     // Rings of the evil user's own in any state, names of all kinds, and writers that never stop.
     let before = "as 4001 mkdir -m 700 /dev/shm/rtscope-4001; mkdir -m 700 /dev/shm/rtscope-0";

@@ -100,6 +100,15 @@ pub struct Seen {
     pub is_all: bool,
 }
 
+/// Whose something is, and who may do what with it; it should be `owner`'s.
+fn whose(user: u32, owner: u32, mode: u32) -> String {
+    let mode = mode & 0o7777;
+    match user == owner {
+        true => format!("owner {user}, mode {mode:o}"),
+        false => format!("owner {user} (not {owner}), mode {mode:o}"),
+    }
+}
+
 impl Directory {
     /// Opens `path`, which must belong to `owner`.
     ///
@@ -119,11 +128,7 @@ impl Directory {
                 ErrorKind::PermissionDenied,
                 format!("{} is not to be trusted", path.display()),
             )
-            .found(format!(
-                "owner {} (not {owner}), mode {:o}",
-                status.st_uid,
-                status.st_mode & 0o7777
-            ))
+            .found(whose(status.st_uid, owner, status.st_mode))
             .fix("remove it, or choose another with RTSCOPE_DIR"));
         }
         let path = path.to_owned();
@@ -355,12 +360,7 @@ impl Directory {
                 ErrorKind::PermissionDenied,
                 format!("the rings {name} are not to be trusted"),
             )
-            .found(format!(
-                "owner {} (not {}), mode {:o}",
-                status.uid(),
-                self.owner,
-                status.mode()
-            )));
+            .found(whose(status.uid(), self.owner, status.mode())));
         }
         RingFile::new(file, name)
     }

@@ -88,13 +88,23 @@ impl Refusals {
 fn explained(process: &WithoutRings, directory: &Directory) -> Error {
     let errno = Errno::from_raw_os_error(process.errno);
     let folder = directory.path().display();
-    let fix = match errno {
+    let who = format!("{} ({}) has no rings", process.name, process.pid);
+    Error::new(ErrorKind::Unsupported, who)
+        .found(format!("{errno} in {folder}"))
+        .fix(helps_against(errno, directory.path()))
+}
+
+/// What lets a process make its rings in `folder` that could not for this reason.
+fn helps_against(errno: Errno, folder: &Path) -> String {
+    let folder = folder.display();
+    match errno {
         Errno::NOSPC | Errno::DQUOT => {
             format!("make room there (df {folder}), or set RTSCOPE_RING_SIZE=64K; start it again")
         }
         Errno::NOMEM => {
             "raise its 'ulimit -v', or set RTSCOPE_RING_SIZE=64K; start it again".to_owned()
         }
+        Errno::FBIG => "raise its 'ulimit -f', and start it again".to_owned(),
         Errno::MFILE | Errno::NFILE => "raise 'ulimit -n', and start it again".to_owned(),
         // What is said here because it could be said nowhere else.
         Errno::NOTDIR => "its RTSCOPE_DIR is no folder that it can use: give it one of its user, \
@@ -105,11 +115,7 @@ fn explained(process: &WithoutRings, directory: &Directory) -> Error {
                             or record with a smaller --ring; start it again"
             .to_owned(),
         _ => format!("let its user write to {folder}, and start it again"),
-    };
-    let who = format!("{} ({}) has no rings", process.name, process.pid);
-    Error::new(ErrorKind::Unsupported, who)
-        .found(format!("{errno} in {folder}"))
-        .fix(fix)
+    }
 }
 
 /// Of a process whose rings have not the size that was asked for.
@@ -186,6 +192,19 @@ mod tests {
             ..note
         };
         assert!(is_of_process(&own));
+    }
+
+    #[test]
+    fn what_helps_a_process_without_rings_is_told_by_the_reason() {
+        let check = |errno, expect: &str| {
+            let told = helps_against(errno, Path::new("/shared"));
+            assert!(told.contains(expect), "{errno}: {told}");
+        };
+        check(Errno::FBIG, "ulimit -f");
+        check(Errno::NOMEM, "ulimit -v");
+        check(Errno::MFILE, "ulimit -n");
+        check(Errno::NOSPC, "df /shared");
+        check(Errno::ACCESS, "write to /shared");
     }
 
     #[test]

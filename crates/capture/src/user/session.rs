@@ -358,7 +358,7 @@ impl Session {
     fn start(config: &UserConfig, target: &UserTarget) -> Result<Session> {
         let folder = config.directory.as_deref();
         let folder = folder.unwrap_or(Path::new(SHARED_MEMORY));
-        let room = RingRoom::new(config.ring_bytes, folder, housekeeping::cpus_possible());
+        let room = RingRoom::new(config.ring_bytes, folder, housekeeping::cpus_that_share());
         let mut session = Session {
             asked: config.directory.clone(),
             lines: session_lines(config, target, &room),
