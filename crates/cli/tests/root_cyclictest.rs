@@ -157,6 +157,20 @@ fn every_measuring_thread_is_called_as_cyclictests_are() {
 }
 
 #[test]
+fn the_thread_that_has_its_samples_first_ends_it_for_all() {
+    let _alone = testkit::privileged();
+    let mut ours = ours();
+    ours.args(["-q", "-t", "2", "-d", "5000000", "-l", "3"]);
+    let output = ours.output().expect("it starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let counts = printed.lines().filter_map(|line| line.split("C:").nth(1));
+    let counts: Vec<&str> = counts
+        .filter_map(|rest| rest.split_whitespace().next())
+        .collect();
+    assert!(matches!(counts[..], ["3", "0" | "1"]), "{printed}");
+}
+
+#[test]
 fn a_pipe_that_cannot_be_made_is_said_in_its_words_and_ends_nothing() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

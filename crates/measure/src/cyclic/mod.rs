@@ -24,6 +24,7 @@ mod shared;
 mod sleep;
 mod thread;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use event::{Duration, Error, ErrorKind, Result, Tid};
@@ -145,6 +146,14 @@ impl Run {
     pub fn is_over(&self) -> bool {
         let mut threads = self.threads.iter();
         threads.all(|running| running.thread.is_finished())
+    }
+
+    /// Whether one of the threads has all of its samples.
+    pub fn has_one_done(&self) -> bool {
+        self.threads.iter().any(|running| {
+            let lost_cpu = running.figures.lost_cpu.load(Ordering::Relaxed);
+            running.thread.is_finished() && !lost_cpu
+        })
     }
 
     /// The clock that the threads sleep on.

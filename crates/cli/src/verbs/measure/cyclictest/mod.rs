@@ -160,7 +160,10 @@ fn measure(
     }
     let beside = Beside::start(output, session.run.reader())?;
     let mut shown = Shown::new(output, session.run.tids().len());
-    while !session.is_over() {
+    let mut one_was_done = false;
+    // Who has its samples first ends it for all, as there; those of the same interval are with it.
+    while !session.is_over() && !one_was_done {
+        one_was_done = session.run.has_one_done();
         std::thread::sleep(PRINT_INTERVAL.min(session.left()));
         session.look();
         shown.look(&session.run)?;
