@@ -73,6 +73,22 @@ pub fn print(text: &str) -> Result<()> {
         .map_err(stdout_error)
 }
 
+/// Writes the last data to stdout, behind which only the exit code comes. Who stops to read before
+/// it (`| head`, `| grep -q`) still gets the verdict's.
+///
+/// # Errors
+/// As [`stdout_error`], but for a closed pipe.
+pub fn print_answer(text: &str) -> Result<()> {
+    answered(print(text))
+}
+
+fn answered(printed: Result<()>) -> Result<()> {
+    match printed {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}
+
 /// Writes data to a file that was asked for.
 ///
 /// # Errors
@@ -114,5 +130,15 @@ mod tests {
         check(Ok(Outcome::Code(42)), 42);
         check(Err(stdout_error(std::io::ErrorKind::BrokenPipe.into())), 0);
         check(Err(stdout_error(std::io::ErrorKind::StorageFull.into())), 1);
+    }
+
+    #[test]
+    fn a_pipe_that_closes_before_the_answer_leaves_the_verdict_its_exit_code() {
+        let check = |kind: std::io::ErrorKind, expect: u8| {
+            let printed = answered(Err(stdout_error(kind.into())));
+            assert_eq!(code(&printed.map(|()| Outcome::Exceeded)), expect);
+        };
+        check(std::io::ErrorKind::BrokenPipe, 2);
+        check(std::io::ErrorKind::StorageFull, 1);
     }
 }

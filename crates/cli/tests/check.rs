@@ -37,6 +37,18 @@ fn the_exit_code_is_the_judgement() {
 }
 
 #[test]
+fn who_stops_reading_early_still_gets_the_judgement() {
+    let dir = sample();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    command.arg("check").arg(dir.path().join("trace"));
+    command.args(["--rule", REQUEST, "--rule", "request within 20us"]);
+    let status = command.stdout(writer).status().expect("rtscope starts");
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
 fn junit_and_json_say_what_the_text_says() {
     let dir = sample();
     let junit = dir.path().join("result.xml");

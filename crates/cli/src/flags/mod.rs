@@ -220,7 +220,7 @@ Output: stdout is data, stderr is talk. JSON has a schema and a version, times i
 nanoseconds. Durations are typed with their unit: 40us, 2.5ms, 10s.
 
 Exit codes: 0 fine, 1 error, 2 threshold exceeded or budget broken, 3 inconclusive: losses forbid a
-statement, or no cause is proven. A closed pipe is fine.
+statement, or no cause is proven. A closed pipe is fine, and hides no verdict.
 
 Signals: the first Ctrl-C (or SIGTERM) stops and reports, and what comes within a second is the same
 request; then one warns, the next discards, one more kills.";

@@ -5,7 +5,7 @@ use report::{budgets_json, budgets_junit, budgets_text};
 use trace::{OpenOptions, Root};
 use views::{Checked, Judgement, Rules, check_budgets_on};
 
-use crate::exit::{Outcome, print, write_file};
+use crate::exit::{Outcome, print_answer, write_file};
 use crate::flags;
 use crate::options::CheckOptions;
 use crate::verbs::{opened, store, window};
@@ -41,8 +41,8 @@ pub fn run(typed: &flags::Check) -> Result<Outcome> {
         write_file(path, &budgets_junit(&checked, &names.join(" ")))?;
     }
     match options.json {
-        true => print(&format!("{:#}\n", budgets_json(&checked)))?,
-        false => print(&budgets_text(&checked))?,
+        true => print_answer(&format!("{:#}\n", budgets_json(&checked)))?,
+        false => print_answer(&budgets_text(&checked))?,
     }
     Ok(outcome(&checked))
 }

@@ -1,6 +1,5 @@
 //! `rtscope diagnose`: the late activations of a trace, who made them late, and what to change.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use diagnosis::{Diagnosis, LateActivation, Query, diagnose};
@@ -9,7 +8,7 @@ use report::{TextStyle, diagnosis_json, diagnosis_text};
 use symbols::UserSymbols;
 use trace::{Trace, TraceInfo};
 
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{Outcome, print_answer};
 use crate::flags::Diagnose;
 use crate::live;
 use crate::options::DiagnoseOptions;
@@ -40,10 +39,7 @@ pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
         };
         text(&diagnosis, &telling, paint)
     };
-    std::io::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .map_err(stdout_error)?;
+    print_answer(&text)?;
     Ok(outcome(&diagnosis, options.over.is_some()))
 }
 

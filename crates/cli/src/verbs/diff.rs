@@ -7,7 +7,7 @@ use event::{Error, ErrorKind, Result};
 use kernel_state::places;
 use report::{comparison_json, comparison_junit, comparison_text, loads_apart};
 
-use crate::exit::{Outcome, print, write_file};
+use crate::exit::{Outcome, print_answer, write_file};
 use crate::flags;
 use crate::options::DiffOptions;
 use crate::verbs::store::{self, Sides};
@@ -42,8 +42,8 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
         write_file(path, &junit)?;
     }
     match options.json {
-        true => print(&format!("{:#}\n", comparison_json(&comparison)))?,
-        false => print(&comparison_text(&comparison))?,
+        true => print_answer(&format!("{:#}\n", comparison_json(&comparison)))?,
+        false => print_answer(&comparison_text(&comparison))?,
     }
     if nothing_to_compare(&comparison) {
         eprintln!(

@@ -12,7 +12,7 @@ use super::explained::{self, Explain};
 use super::phases::{self, Phases};
 use super::session::{Found, Session};
 use super::worst::WorstHits;
-use crate::exit::{Outcome, print, write_file};
+use crate::exit::{Outcome, print_answer, write_file};
 use crate::flags;
 use crate::live::{Live, stdout_columns};
 use crate::options::{CyclicOptions, CyclicOutput};
@@ -79,7 +79,7 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     }
     let extra = (phases.as_deref().and_then(Phases::cost), late.as_ref());
     let text = render(&found, &options, &capabilities, extra, json);
-    print(&text)?;
+    print_answer(&text)?;
     let limit = explain.map(|explain| explain.over);
     Ok(outcome(
         &found,

@@ -15,7 +15,7 @@ use trace::Trace;
 use super::cyclic::{warning, warnings};
 use super::disturbers;
 use super::session::lost_cpu;
-use crate::exit::{Outcome, print};
+use crate::exit::{Outcome, print_answer};
 use crate::flags;
 use crate::live::Live;
 use crate::options::GapOptions;
@@ -48,7 +48,7 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
     if signals::discarded() {
         return Ok(Outcome::Fine);
     }
-    print(&text)?;
+    print_answer(&text)?;
     let has_limits = options.limits != Limits::default();
     let was_cut = has_limits && signals::request() != Request::GoOn;
     Ok(match held {

@@ -10,7 +10,7 @@ use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
 use report::LoopFacts;
 
 use super::session::lost_cpu;
-use crate::exit::{Outcome, print, write_file};
+use crate::exit::{Outcome, print_answer, write_file};
 use crate::flags::{self, Loop, Tracer};
 use crate::options::known_cpu;
 use crate::signals::{self, Request};
@@ -60,7 +60,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
         let shown_alone = free.unwrap_or(&found.all);
         text.push_str(&report::loop_plot(shown_alone));
     }
-    print(&text)?;
+    print_answer(&text)?;
     Ok(match found.lost_cpu {
         true => Outcome::Inconclusive,
         false => Outcome::Fine,

@@ -8,7 +8,7 @@ use host::capabilities::Capabilities;
 use report::Measured;
 
 use super::cyclic::kernel;
-use crate::exit::{Outcome, print};
+use crate::exit::{Outcome, print_answer};
 use crate::live::Live;
 use crate::signals::{self, Request};
 
@@ -69,7 +69,7 @@ pub(super) fn measured<'a>(
 
 /// Prints what was found. Where nothing exceeded, only what is `whole` is fine.
 pub(super) fn say(text: &str, exceeded: bool, whole: bool) -> event::Result<Outcome> {
-    print(text)?;
+    print_answer(text)?;
     Ok(match exceeded {
         true => Outcome::Exceeded,
         false if whole => Outcome::Fine,

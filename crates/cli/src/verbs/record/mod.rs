@@ -22,7 +22,7 @@ use relay::Delivered;
 use report::judged_text;
 use trace::{FILTERED_EVENTS, TRACKED_TASKS, Trace};
 
-use crate::exit::{Outcome, print};
+use crate::exit::{Outcome, print, print_answer};
 use crate::flags::{Record, RecordSession};
 use crate::live::Live;
 use crate::options::{RecordOptions, Target};
@@ -254,7 +254,7 @@ fn streamed_ending(
 ) -> Result<Outcome> {
     let stream = StreamStatus::ended(delivered);
     let text = ending(summary, config, None) + &streamed::text(&stream, "");
-    print(&text)?;
+    print_answer(&text)?;
     match stream.rest.is_empty() {
         true => Ok(Outcome::Fine),
         false => Ok(Outcome::Inconclusive),

@@ -10,7 +10,7 @@ use monitor::{
 use report::{Case, CaseOutcome, junit};
 use views::{Budget, Rules, Subject};
 
-use crate::exit::{Outcome, print, write_file};
+use crate::exit::{Outcome, print_answer, write_file};
 use crate::options::CheckOptions;
 
 /// Judges the budgets over a store.
@@ -31,8 +31,8 @@ pub fn check(path: &Path, options: &CheckOptions, rules: &Rules) -> Result<Outco
         write_file(file, &junit(&suite, &cases, &gate_basis(&report)))?;
     }
     match options.json {
-        true => print(&format!("{:#}\n", gate_json(&report)))?,
-        false => print(&gate_text(&report))?,
+        true => print_answer(&format!("{:#}\n", gate_json(&report)))?,
+        false => print_answer(&gate_text(&report))?,
     }
     Ok(outcome(&report))
 }

@@ -10,7 +10,7 @@ use monitor::{
 };
 use report::{Case, CaseOutcome, junit};
 
-use crate::exit::{Outcome, print, write_file};
+use crate::exit::{Outcome, print_answer, write_file};
 use crate::options::{DiffOptions, WindowOptions};
 
 /// Which parts are compared.
@@ -60,8 +60,8 @@ pub fn diff(sides: &Sides, options: &DiffOptions) -> Result<Outcome> {
         write_file(file, &as_junit(&comparison))?;
     }
     match options.json {
-        true => print(&format!("{:#}\n", store_comparison_json(&comparison)))?,
-        false => print(&store_comparison_text(&comparison))?,
+        true => print_answer(&format!("{:#}\n", store_comparison_json(&comparison)))?,
+        false => print_answer(&store_comparison_text(&comparison))?,
     }
     Ok(outcome(&comparison))
 }

@@ -71,7 +71,7 @@ pub fn run(typed: &flags::Tune) -> Result<Outcome> {
         true => format!("{}\n", text::json(&question, &rounds, is_kept)),
         false => text::text(&question, &rounds, is_kept),
     };
-    exit::print(&text)?;
+    exit::print_answer(&text)?;
     Ok(match finding {
         Finding::Helped => Outcome::Fine,
         Finding::Harmed | Finding::NoDifference => Outcome::Exceeded,

@@ -7,7 +7,7 @@ use report::{Compared, compare_html, compare_text, compare_verdict, file_hash};
 use serde_json::Value;
 
 use super::folder::{HASH, JSON};
-use crate::exit::{Outcome, print, write_file};
+use crate::exit::{Outcome, print_answer, write_file};
 
 /// The page of a comparison.
 const COMPARISON: &str = "compare.html";
@@ -21,7 +21,7 @@ pub(super) fn run(a: &Path, b: &Path, output: &Path) -> Result<Outcome> {
     })?;
     let path = output.join(COMPARISON);
     write_file(&path, &compare_html(&a, &b))?;
-    print(&format!(
+    print_answer(&format!(
         "{}the report: {}\n",
         compare_text(&a, &b),
         path.display()

@@ -28,7 +28,7 @@ use super::gaps::Search;
 use super::loads::Loads;
 use super::worst::WorstHits;
 use super::{cyclictest, workload};
-use crate::exit::{Outcome, print};
+use crate::exit::{Outcome, print_answer};
 use crate::flags;
 use crate::options::{EvalOptions, positive_duration};
 use crate::signals::{self, Request};
@@ -81,7 +81,7 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
             format!("{}the report: {}\n", eval_text(&evaluation), path.display())
         }
     };
-    print(&text)?;
+    print_answer(&text)?;
     Ok(match evaluation["verdict"].as_str() {
         Some("fail") => Outcome::Exceeded,
         Some("pass" | "none") => Outcome::Fine,
