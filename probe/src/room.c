@@ -115,14 +115,16 @@ uint64_t rtscope_shared_left(int folder)
     return fstatfs(folder, &facts) == 0 ? (uint64_t)facts.f_bavail * (uint64_t)facts.f_bsize : 0;
 }
 
-/* Large rings get their memory right after they got their size: who looks meanwhile must see it. */
+/* Large rings get their memory right after they got their size: who looks meanwhile must see it. A
+ * file of many names counts once. */
 static uint64_t rings_bytes_of(const struct stat *status, const struct rtscope_sizes *sizes)
 {
     const uint64_t file = (uint64_t)status->st_size;
+    const uint64_t names = status->st_nlink ? (uint64_t)status->st_nlink : 1;
     const uint64_t rings = file > sizes->beside ? file - sizes->beside : 0;
     if (rings <= sizes->small)
-        return (uint64_t)status->st_blocks * BLOCK_BYTES;
-    return rings < sizes->large ? rings : sizes->large;
+        return (uint64_t)status->st_blocks * BLOCK_BYTES / names;
+    return (rings < sizes->large ? rings : sizes->large) / names;
 }
 
 uint64_t rtscope_rings_bytes(int folder, const struct rtscope_sizes *sizes, uint64_t most)

@@ -195,6 +195,31 @@ fn many_programs_that_start_before_a_recorder_sees_one_take_no_more_than_all_may
 }
 
 #[test]
+fn rings_of_many_names_take_nobody_elses_room() {
+    let scene = Scene::new();
+    let session = scene.announce(&["app", "!ring-at-most 1M", "!rings-in-all 16M"]);
+    let ring_bytes = || {
+        let mut child = scene.command(&["1"]).spawn().expect("it runs");
+        let prefix = format!("rings-{}-", child.id());
+        assert!(child.wait().expect("it ends").success());
+        let mut found = files(scene.shared.path()).into_iter();
+        let file = found.find(|file| file.name().starts_with(&prefix));
+        file.expect("its rings").layout().ring_bytes
+    };
+    assert_eq!(ring_bytes(), 1 << 20);
+    let first = scene
+        .shared
+        .path()
+        .join(files(scene.shared.path())[0].name());
+    for number in 0..200 {
+        let other = scene.shared.path().join(format!("rings-1-{number:x}"));
+        std::fs::hard_link(&first, other).expect("a link");
+    }
+    assert_eq!(ring_bytes(), 512 << 10, "a part of what is left");
+    scene.directory.remove(&session).expect("removed");
+}
+
+#[test]
 fn a_burst_of_200_000_events_finds_room_in_the_rings_of_a_recorded_program() {
     let scene = Scene::new();
     // Nobody reads meanwhile.
