@@ -33,3 +33,14 @@ fn a_folder_of_the_name_of_a_program_is_no_program() {
     let doctor: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(doctor["facts"]["jackd_path"], serde_json::Value::Null);
 }
+
+#[test]
+fn how_the_kernel_preempts_itself_does_not_depend_on_path() {
+    let preemption = |folder: &Path| {
+        let output = rtscope(folder, &["doctor", "--json"]);
+        let doctor: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        doctor["facts"]["scheduler"]["preemption"].clone()
+    };
+    let empty = tempfile::tempdir().expect("a folder");
+    assert_eq!(preemption(empty.path()), preemption(Path::new("/usr/bin")));
+}

@@ -1,10 +1,11 @@
 //! The I/O: fills [`Capabilities`] from this machine. Needs no privilege and leaves nothing behind.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use event::Cpu;
+use flate2::read::GzDecoder;
 use rustix::fs::Access;
 use rustix::process::{Resource, getrlimit};
 
@@ -144,15 +145,16 @@ fn kernel_config(release: &str) -> String {
     if !plain.is_empty() {
         return plain;
     }
-    let mut gzip = Command::new("gzip");
-    gzip.args(["-dc", "/proc/config.gz"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
-    let output = gzip
-        .output()
-        .map(|output| output.stdout)
-        .unwrap_or_default();
-    String::from_utf8_lossy(&output).into_owned()
+    std::fs::File::open("/proc/config.gz")
+        .map(unzipped)
+        .unwrap_or_default()
+}
+
+/// Empty where it is no whole gzip of a text.
+fn unzipped(zipped: impl Read) -> String {
+    let mut plain = String::new();
+    let read = GzDecoder::new(zipped).read_to_string(&mut plain);
+    read.map(|_| plain).unwrap_or_default()
 }
 
 fn cpus() -> Machine {
