@@ -169,13 +169,15 @@ pub enum Change<'a> {
         /// From when.
         from_ns: i64,
     },
-    /// A task that seemed to have a CPU was woken, and had left it perhaps: then it waited for a
-    /// CPU, nobody knows for how long.
+    /// A task was woken that had a CPU perhaps, and had none perhaps: then it waited for one,
+    /// nobody knows for how long.
     MayHaveWaited {
         /// The task.
         process: ProcId,
         /// The first of these wake-ups.
         since_ns: i64,
+        /// By when it had a CPU again, where that is known.
+        until_ns: Option<i64>,
         /// How many there were.
         count: u64,
     },

@@ -140,9 +140,7 @@ impl Kernel {
         if !is_seen_there && self.was_woken(prev) {
             self.scheduled_in_by(cpu, prev, sink);
         } else if self.waits(prev) {
-            let pending = self.woken_on_cpu(prev, other_ns);
-            self.scheduled_in_by(cpu, prev, sink);
-            self.processes.get_mut(prev).pending = pending;
+            self.had_waited(cpu, prev, other_ns, sink);
         }
         let prev_comm = fields.prev.comm(event);
         if !self.follows.stale_names {
@@ -176,6 +174,23 @@ impl Kernel {
             (process.fault_ns, process.softirq) = (None, None);
             process.is_tracked = false;
             process.is_over = !self.follows.stale_names;
+        }
+    }
+
+    /// Who leaves a CPU was woken and seemed to wait for one, or had it when it was woken.
+    fn had_waited<S: Sink>(&mut self, cpu: u32, id: ProcId, other_ns: Option<i64>, sink: &mut S) {
+        let pending = self.woken_on_cpu(id, other_ns);
+        self.scheduled_in_by(cpu, id, sink);
+        self.processes.get_mut(id).pending = pending;
+        // Without second events of wake-ups nobody knows which of the two it was.
+        if let Some(pending) = pending.filter(|_| !self.families.wakeup) {
+            let change = Change::MayHaveWaited {
+                process: id,
+                since_ns: pending.at_ns,
+                until_ns: Some(self.now_ns),
+                count: 1,
+            };
+            sink.change(self, &change);
         }
     }
 

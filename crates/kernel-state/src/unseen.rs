@@ -111,6 +111,7 @@ impl Kernel {
             let change = Change::MayHaveWaited {
                 process: id,
                 since_ns: woken.since_ns,
+                until_ns: None,
                 count: woken.count.max(1),
             };
             sink.change(self, &change);

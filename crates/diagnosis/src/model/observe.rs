@@ -61,6 +61,7 @@ impl Sink for Builder {
                 process,
                 since_ns,
                 count,
+                ..
             } => self.may_have_waited(kernel, process, (since_ns, count)),
             Change::Doubted { process } => self.doubted(kernel, process),
             Change::DoubtedBefore { process, at_ns } => self.doubted_before(kernel, process, at_ns),

@@ -161,14 +161,15 @@ impl Checker<'_> {
         &mut self,
         kernel: &Kernel,
         process: ProcId,
-        since_ns: i64,
+        (since_ns, until_ns): (i64, Option<i64>),
         count: u64,
     ) {
         let task = kernel.named(kernel.process(process));
+        let end = until_ns.map_or(End::Unknown, End::PerhapsBefore);
         let is_it =
             |subject: &Subject| is_wake_up_of(subject, &task) || is_response_of(subject, &task);
         for _ in 0..count {
-            self.sample(is_it, since_ns, End::Unknown);
+            self.sample(is_it, since_ns, end);
         }
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum End {
     Seen(i64),
     /// Its end was not recorded; it came no later than this.
     NotAfter(i64),
+    /// The same, and perhaps it never was.
+    PerhapsBefore(i64),
     /// Nobody knows.
     Unknown,
 }
@@ -42,6 +44,8 @@ impl Tally {
         match end {
             End::Seen(end_ns) => self.add(begin_ns, end_ns, limit_ns),
             End::NotAfter(most_ns) if most_ns - begin_ns <= limit_ns => self.within += 1,
+            // It is in time, or never was.
+            End::PerhapsBefore(most_ns) if most_ns - begin_ns <= limit_ns => {}
             _ => self.unsure += 1,
         }
     }

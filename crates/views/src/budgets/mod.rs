@@ -270,7 +270,7 @@ impl<'a> Checker<'a> {
     fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, end: End) {
         let ended_ns = match end {
             End::Seen(end_ns) => end_ns,
-            End::NotAfter(_) | End::Unknown => self.now_ns,
+            End::NotAfter(_) | End::PerhapsBefore(_) | End::Unknown => self.now_ns,
         };
         if !self.here || ended_ns < self.begin_ns {
             return;
@@ -562,8 +562,9 @@ impl Sink for Checker<'_> {
             Change::MayHaveWaited {
                 process,
                 since_ns,
+                until_ns,
                 count,
-            } => self.may_have_waited(kernel, process, since_ns, count),
+            } => self.may_have_waited(kernel, process, (since_ns, until_ns), count),
             Change::Switch {
                 cpu, prev, pause, ..
             } => {
