@@ -75,7 +75,7 @@ fn between_two_recordings_no_cpu_is_idle() {
 
 #[test]
 fn a_cpu_is_unknown_while_the_only_recording_is_of_others() {
-    let recordings: [(i64, &[u32]); 2] = [(1_000, &[0, 1]), (1_020, &[0])];
+    let recordings: [(i64, &[u32]); 2] = [(1_000, &[0, 1]), (1_040, &[0])];
     check(
         &recordings,
         &[(0, 1_047, Kind::Idle), (1, 1_047, Kind::Unknown)],

@@ -39,7 +39,7 @@ pub fn cyclic_json(cyclic: &Cyclic) -> Value {
 fn late(late: &Late, readings: &[Reading]) -> Value {
     json!({
         "over_ns": late.over.as_ns(),
-        "over": samples_over(readings, late.over),
+        "over": late.count(samples_over(readings, late.over)),
         "explained": late.explained,
         "suppressed": late.suppressed,
         "lost": late.lost,
@@ -127,5 +127,24 @@ mod tests {
         assert_eq!(thread["overflow_samples"], json!([3]));
         assert_eq!(thread["quantiles_ns"]["p50"], Value::Null, "four samples");
         assert_eq!(thread["max_ns"], 900_000);
+    }
+
+    #[test]
+    fn those_that_were_explained_and_those_that_were_not_are_no_more_than_all_late_ones() {
+        let readings = [reading([1, 1, 3, 900])];
+        let late = Late {
+            over: Duration::from_us(100),
+            explained: 2,
+            suppressed: 1,
+            lost: 0,
+            cost: Duration::ZERO,
+            samples: vec![],
+        };
+        let cyclic = Cyclic {
+            late: Some(&late),
+            ..cyclic(&readings, &[])
+        };
+        // By the samples it was one.
+        assert_eq!(cyclic_json(&cyclic)["late"]["over"], 3);
     }
 }

@@ -63,6 +63,14 @@ pub struct Late {
     pub samples: Vec<Value>,
 }
 
+impl Late {
+    /// How many were late: `samples` by the histograms, and no fewer than the watch saw, as what it
+    /// saw may be longer than the sample by what follows it.
+    fn count(&self, samples: u64) -> u64 {
+        samples.max(self.explained + self.suppressed + self.lost)
+    }
+}
+
 /// A share of all samples, and the latency that they do not exceed.
 pub(crate) const QUANTILES: [(f64, &str); 4] = [
     (0.5, "p50"),

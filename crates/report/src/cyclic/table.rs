@@ -186,16 +186,15 @@ fn late(cyclic: &Cyclic) -> String {
     )
 }
 
-/// How many of these samples were explained, and what became of the others.
-fn late_sentence(late: &Late, over: u64) -> String {
+/// How many of the late samples were explained, and what became of the others.
+fn late_sentence(late: &Late, samples: u64) -> String {
     let Late {
         explained,
         suppressed,
         lost,
         ..
     } = late;
-    // What the watch saw may be longer than the sample by what follows it.
-    let over = over.max(explained + suppressed + lost);
+    let over = late.count(samples);
     let mut text = format!("{over} samples over {:#}: {explained} explained", late.over);
     let unseen = over - explained - suppressed - lost;
     let others = [

@@ -27,6 +27,8 @@ pub struct Workload {
     pub slept: u64,
     /// How long it ran while it was watched.
     pub elapsed: Duration,
+    /// How long it was to run.
+    pub asked: Duration,
     /// How it ended by itself, when it did.
     pub ended: Option<String>,
     /// Whether that was a failure.
@@ -34,6 +36,13 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether it ended by itself with more than a tenth of the time to go: what it did proves
+    /// nothing of the rest.
+    fn is_short(&self) -> bool {
+        let most_ns = self.asked.as_ns() / 10 * 9;
+        self.ended.is_some() && self.elapsed.as_ns() < most_ns
+    }
+
     /// What it says of a budget, or of its own deadline where it was listened to.
     pub(super) fn keeps(&self, budget: Option<Duration>) -> &'static str {
         let is_over = budget.is_some_and(|budget| self.longest.is_some_and(|one| one > budget));
@@ -43,7 +52,7 @@ impl Workload {
             // It knows its deadline, and says when it is late.
             None if is_over => "fail",
             _ if self.failed || self.unseen > 0 || self.slept > 0 => "inconclusive",
-            _ if self.judged == 0 => "inconclusive",
+            _ if self.judged == 0 || self.is_short() => "inconclusive",
             _ if has_limit => "pass",
             _ => "none",
         }
@@ -62,6 +71,8 @@ impl Workload {
             "unseen": self.unseen,
             "slept_over": self.slept,
             "elapsed_ns": self.elapsed.as_ns(),
+            "asked_ns": self.asked.as_ns(),
+            "short": self.is_short(),
             "ended": self.ended,
             "failed": self.failed,
         })
@@ -107,9 +118,18 @@ pub(super) fn complaint(evaluation: &Value) -> Option<String> {
         _ if found["activations"] == 0 => "no activation of the application was judged: it has no \
                                            real-time thread, or --task names none"
             .to_owned(),
+        _ if found["short"] == true => format!(
+            "the application ended by itself after {} of {}: give --for as long as it runs",
+            seconds(&found["elapsed_ns"]),
+            seconds(&found["asked_ns"])
+        ),
         _ => return None,
     };
     Some(why)
+}
+
+fn seconds(ns: &Value) -> String {
+    format!("{:.1} s", ns.as_f64().unwrap_or(0.0) / 1e9)
 }
 
 #[cfg(test)]
@@ -141,6 +161,14 @@ mod tests {
         check(said(0), None, "pass");
         check(said(0), budget, "pass");
         check(said(1), None, "fail");
+        // An application that runs for as long as the evaluation ends a little before it.
+        let ended_after = |ms: i64| Workload {
+            ended: Some("exit status: 0".into()),
+            elapsed: Duration::from_ms(ms),
+            asked: Duration::from_ms(3_000),
+            ..workload(5)
+        };
+        check(ended_after(2_950), budget, "pass");
         let unlike = [
             Workload {
                 failed: true,
@@ -159,6 +187,7 @@ mod tests {
                 longest: None,
                 ..workload(5)
             },
+            ended_after(2_000),
         ];
         for one in unlike {
             check(one.clone(), budget, "inconclusive");

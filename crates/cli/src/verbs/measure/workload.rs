@@ -154,6 +154,7 @@ pub(super) fn run(
         unseen: all.unseen,
         slept,
         elapsed: done + status.elapsed,
+        asked: positive_duration("--for", &typed.run_for)?,
         ended: ended.map(ended_text),
         failed: ended.is_some_and(|status| !status.success()),
     };
