@@ -7,14 +7,26 @@ use std::process::{Command, Output};
 use ctf::writer::{PayloadWriter, TraceWriter};
 use event::{Cpu, Field, FieldType, Instant, Integer};
 
-/// A trace in which interrupt 1 is handled on CPU 0 of `host`.
-fn write(dir: &Path, host: &str) {
+/// A trace in which interrupt 1 is handled on CPU 0 of `host`, and CPU 0 switches twice.
+fn write(dir: &Path, host: &str, begin_ns: i64) {
     let irq = Field::payload("irq", FieldType::Integer(Integer::le(32, true)));
     let ret = Field::payload("ret", FieldType::Integer(Integer::le(32, true)));
     let name = Field::payload("name", FieldType::String);
+    let number = |name: &str| Field::payload(name, FieldType::Integer(Integer::le(32, true)));
+    let text = |name: &str| Field::payload(name, FieldType::String);
+    let switch = vec![
+        text("prev_comm"),
+        number("prev_tid"),
+        number("prev_prio"),
+        number("prev_state"),
+        text("next_comm"),
+        number("next_tid"),
+        number("next_prio"),
+    ];
     let classes = vec![
         testkit::event_class(0, "irq_handler_entry", vec![irq.clone(), name]),
         testkit::event_class(1, "irq_handler_exit", vec![irq, ret]),
+        testkit::event_class(2, "sched_switch", switch),
     ];
     let mut meta = testkit::one_stream_class(classes, 0);
     meta.environment.push(("hostname".into(), host.into()));
@@ -23,12 +35,19 @@ fn write(dir: &Path, host: &str) {
     let mut payload = PayloadWriter::new();
     let entry = payload.u32(1).string("card").bytes();
     stream
-        .event(0, Instant::from_ns(1_000), entry)
+        .event(0, Instant::from_ns(begin_ns), entry)
         .expect("an event is written");
     let exit = payload.clear().u32(1).u32(1).bytes();
     stream
-        .event(1, Instant::from_ns(3_000), exit)
+        .event(1, Instant::from_ns(begin_ns + 2_000), exit)
         .expect("an event is written");
+    for (after_ns, prev, next) in [(3_000, 0, 7), (9_000, 7, 0)] {
+        let payload = payload.clear().string("a").u32(prev).u32(20).u32(0);
+        let switch = payload.string("b").u32(next).u32(20).bytes();
+        stream
+            .event(2, Instant::from_ns(begin_ns + after_ns), switch)
+            .expect("an event is written");
+    }
     stream.finish().expect("a stream ends");
 }
 
@@ -36,9 +55,15 @@ fn write(dir: &Path, host: &str) {
 fn check(hosts: [&str; 2], words: &[&str], refused: bool) {
     let dir = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    command.args(words);
-    for (name, host) in ["a", "b"].into_iter().zip(hosts) {
-        write(&dir.path().join(name), host);
+    command.args(words).current_dir(dir.path());
+    // Those of one host follow each other.
+    let apart_ns = if hosts[0] == hosts[1] { 20_000 } else { 1_000 };
+    for (place, (name, host)) in ["a", "b"].into_iter().zip(hosts).enumerate() {
+        write(
+            &dir.path().join(name),
+            host,
+            1_000 + place as i64 * apart_ns,
+        );
         if words[0] != "diagnose" {
             command.arg(dir.path().join(name));
         }
@@ -57,7 +82,7 @@ fn check(hosts: [&str; 2], words: &[&str], refused: bool) {
     );
     if words[0] == "cat" {
         let lines = String::from_utf8_lossy(&output.stdout).lines().count();
-        assert_eq!(lines, 4, "an entry and an exit of each host");
+        assert_eq!(lines, 8, "an entry, an exit and two switches of each host");
     }
 }
 
@@ -80,4 +105,9 @@ fn traces_of_one_host_are_one_machine() {
 #[test]
 fn what_only_merges_takes_any_hosts() {
     check(["one", "two"], &["cat"], false);
+    check(
+        ["one", "two"],
+        &["convert", "--to", "json", "-o", "copy"],
+        false,
+    );
 }

@@ -43,7 +43,8 @@ impl<'t> Builder<'t> {
     /// put together on another thread meanwhile.
     ///
     /// # Errors
-    /// As [`trace::Cursor::next`]; a trace of several machines; no thread can be had.
+    /// As [`trace::Cursor::next`]; a trace of several machines, or of one that was
+    /// recorded twice; no thread can be had.
     pub fn walk(&self, look: impl FnMut(&Walked<'_>) -> bool) -> Result<Index> {
         kernel_state::bind::one_kernel(self.trace)?;
         let (teller, heard) = Teller::new();

@@ -6,7 +6,7 @@ use trace::Trace;
 use super::{Binding, Known};
 
 /// The key of `env` under which LTTng, and we, say whose kernel recorded.
-const HOST: &str = "hostname";
+pub(super) const HOST: &str = "hostname";
 
 impl Binding {
     /// Refuses the kernels' events of several machines at once: CPU 0 of one would be taken for

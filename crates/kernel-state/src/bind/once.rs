@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use event::{ClassId, Cpu, Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use trace::{Item, PartInfo, StreamInfo, Trace};
 
+use super::machine::HOST;
 use super::{Binding, Known, Sched};
 
 /// What tracers call the kernel's clock that no one sets: LTTng and we, and ftrace.
@@ -49,6 +50,9 @@ impl Binding {
             streams.extend(own.map(|stream| (part, stream)));
         }
         for (pair, both) in overlaps(&streams) {
+            if are_of_two_hosts(&parts, pair) {
+                continue;
+            }
             if let Some(found) = self.alternate(trace, &parts, pair, both)? {
                 return Err(twice(trace, &parts, pair, found));
             }
@@ -110,6 +114,13 @@ impl Binding {
         })?;
         Ok(found)
     }
+}
+
+/// Each has a CPU of that number.
+fn are_of_two_hosts(parts: &[PartInfo], pair: Pair) -> bool {
+    let host = |part: usize| parts.get(part).and_then(|part| part.environment.get(HOST));
+    let hosts = host(pair.earlier).zip(host(pair.later));
+    hosts.is_some_and(|(one, other)| one != other)
 }
 
 /// Recordings of which some streams may be of one CPU, and from when to when both ran by what their
