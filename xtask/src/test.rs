@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -28,7 +29,8 @@ pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
     rules::quick(root)?;
     let skips = std::env::temp_dir().join(format!("rtscope-skips-{}", std::process::id()));
     std::fs::write(&skips, "").with_context(|| format!("cannot write {}", skips.display()))?;
-    let outcome = run_counted(root, scope, &skips);
+    let mut stages = Stages::begin();
+    let outcome = run_counted(root, scope, &skips, &mut stages);
     let skipped = std::fs::read_to_string(&skips).unwrap_or_default();
     std::fs::remove_file(&skips).ok();
     let mut outcome = outcome?;
@@ -40,12 +42,15 @@ pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
         outcome.tally.skipped += 1;
     }
     let laboratory = laboratory(root, scope);
+    stages.end("other kernels");
     let adversaries = adversaries(root, scope);
+    stages.end("drawn faults");
     // Behind all that the laboratory prints: who sees only the end of the output sees why.
     print!("{}", outcome.reasons());
     let mut tally = outcome.tally;
     tally.add(laboratory?);
     tally.add(adversaries?);
+    println!("took {}", stages.text());
     println!(
         "{} passed, {} failed, {} skipped",
         tally.passed, tally.failed, tally.skipped
@@ -55,6 +60,35 @@ pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// How long each stage of a run took: who makes it shorter sees where.
+struct Stages {
+    begin: Instant,
+    seconds: Vec<(&'static str, u64)>,
+}
+
+impl Stages {
+    fn begin() -> Stages {
+        Stages {
+            begin: Instant::now(),
+            seconds: Vec::new(),
+        }
+    }
+
+    /// The stage that is called so ends now, and another one begins.
+    fn end(&mut self, stage: &'static str) {
+        self.seconds.push((stage, self.begin.elapsed().as_secs()));
+        self.begin = Instant::now();
+    }
+
+    fn text(&self) -> String {
+        let stages = self.seconds.iter();
+        let stages: Vec<String> = stages
+            .map(|(stage, seconds)| format!("{stage} {seconds} s"))
+            .collect();
+        stages.join(", ")
+    }
 }
 
 /// How all tests ended.
@@ -96,12 +130,13 @@ impl From<Report> for Outcome {
 
 /// The tests of this kernel are built and the lints run while the other tests run, which leave a
 /// CPU idle for much of their time.
-fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
+fn run_counted(root: &Path, scope: Scope, skips: &Path, stages: &mut Stages) -> Result<Outcome> {
     let tests = test_targets(root)?;
     let (with_privilege, without): (Vec<_>, Vec<_>) =
         tests.into_iter().partition(|target| is_privileged(target));
 
     run::must_succeed(unprivileged(root, &without).arg("--no-run"))?;
+    stages.end("build");
     let mut command = unprivileged(root, &without);
     command.env(SKIPS, skips);
     // Those tests' own defaults are the core's.
@@ -121,9 +156,11 @@ fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
         started.wait()?;
     }
     let mut outcome: Outcome = counted?.into();
+    stages.end("tests without privilege");
     if !with_privilege.is_empty() {
         let _held = lock::acquire()?;
         outcome.add(repeated_once(|| privileged_command(root, scope, skips))?);
+        stages.end("tests of this kernel");
     }
     Ok(outcome)
 }

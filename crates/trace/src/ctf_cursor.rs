@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctf::reader::{BadBytes, Hole, Loss, Step, StreamReader};
 use event::{Cpu, Instant, TimeRange};
 
-use crate::ctf_trace::{CtfTrace, Part};
+use crate::ctf_trace::{CtfTrace, Part, Writer};
 use crate::cursor::{Payload, Place};
 use crate::merge::{Lane, Merge};
 use crate::{Damage, Disorder, EventView, Item, LossCause, Lost, LostFrom};
@@ -91,7 +91,7 @@ impl<'a> CtfCursor<'a> {
             let begin_ns = part.time.own_ns(range.begin);
             let end_ns = part.time.own_ns(range.end);
             let narrow = |mut reader: StreamReader<'a>| {
-                if part.is_unfinished {
+                if part.writer == Writer::Killed {
                     reader = reader.unfinished();
                 }
                 if let Some(stop) = &ctf.stop {
@@ -253,6 +253,8 @@ impl CtfLane<'_> {
                 let stands_ns = lost.stands_ns().max(self.latest_ns);
                 (Other::Lost(lost), stands_ns)
             }
+            // A packet that is written just now is there in part; whoever looks next has all of it.
+            Step::Unread(_) if self.part.writer == Writer::Active => return Some(None),
             Step::Unread(hole) => {
                 let lost = self.missing.pop().unwrap_or_else(|| self.unread(hole));
                 let begin_ns = lost.range.begin.as_ns().max(self.latest_ns);

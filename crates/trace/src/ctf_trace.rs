@@ -50,8 +50,7 @@ pub(crate) struct Part {
     pub environment: BTreeMap<String, String>,
     /// To add to what its clock says of the wall clock.
     clock_offset: Duration,
-    /// See [`Place::is_unfinished`].
-    pub is_unfinished: bool,
+    pub writer: Writer,
 }
 
 /// A directory to open.
@@ -64,8 +63,18 @@ pub(crate) struct Place {
     /// The same without the root, and without a slash.
     pub below_root: String,
     pub clock_offset: Duration,
-    /// Who wrote it was killed: nobody knows what comes behind the end of a stream.
-    pub is_unfinished: bool,
+    pub writer: Writer,
+}
+
+/// What became of who writes a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// It finished, as far as anything says.
+    Finished,
+    /// It was killed: nobody knows what comes behind the end of a stream.
+    Killed,
+    /// It writes still: what is not there yet is no loss.
+    Active,
 }
 
 impl CtfTrace {
@@ -92,7 +101,7 @@ impl CtfTrace {
                 losses_between,
                 environment,
                 clock_offset: place.clock_offset + options.clock_offset,
-                is_unfinished: place.is_unfinished,
+                writer: place.writer,
             });
         }
         parts.sort_by_key(|part| part.domain() != Some(KERNEL));
@@ -197,10 +206,13 @@ impl CtfTrace {
         *self.whole.get_or_init(|| self.range().unwrap_or(none))
     }
 
-    /// The streams that are missing, as losses of all the time.
+    /// The streams that are missing, as losses of all the time. One that is written still may have
+    /// no byte yet.
     pub fn missing(&self) -> &[Lost] {
         self.missing.get_or_init(|| {
-            let streams = self.parts.iter().flat_map(crate::missing::streams);
+            let parts = self.parts.iter();
+            let ended = parts.filter(|part| part.writer != Writer::Active);
+            let streams = ended.flat_map(crate::missing::streams);
             let lost = |(cpu, from)| Lost {
                 cpu,
                 range: self.whole(),

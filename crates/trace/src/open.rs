@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use event::{Error, ErrorKind, EventClass, Result};
 
-use crate::ctf_trace::{CtfTrace, Place};
+use crate::ctf_trace::{CtfTrace, Place, Writer};
 use crate::ftrace_trace::{Base, FtracePart, FtraceTrace};
 use crate::recorded::Recorded;
 use crate::{OpenOptions, Root, Source, Symbols, Trace, TraceInfo};
@@ -54,7 +54,11 @@ impl Trace {
                 [_] => String::new(),
                 _ => format!("{}/", root.path.display()),
             };
-            let is_unfinished = !options.live && root.path.join(WRITTEN_UNTIL).is_file();
+            let writer = match root.path.join(WRITTEN_UNTIL).is_file() {
+                _ if options.live => Writer::Active,
+                true => Writer::Killed,
+                false => Writer::Finished,
+            };
             for found in traces(&root.path, String::new())? {
                 match found {
                     Found::Ctf(dir, prefix) => places.push(Place {
@@ -63,7 +67,7 @@ impl Trace {
                         prefix: format!("{shown_root}{prefix}"),
                         below_root: prefix.trim_end_matches('/').to_owned(),
                         clock_offset: root.clock_offset,
-                        is_unfinished,
+                        writer,
                     }),
                     Found::Ftrace(recording, prefix) => recordings.push(FtracePart::new(
                         recording,

@@ -8,7 +8,7 @@ use std::path::Path;
 use ctf::writer::{PayloadWriter, TraceWriter};
 use event::{Cpu, Field, FieldType, Instant, Integer, TimeRange};
 use testkit::{event_class, one_stream_class};
-use trace::{Cursor, Item, Trace};
+use trace::{Cursor, Item, OpenOptions, Trace};
 
 /// The stream file of the only CPU.
 const STREAM: &str = "channel0_0";
@@ -132,7 +132,7 @@ fn traces_that_are_named_one_by_one_are_not_taken_for_copies() {
         write(dir);
     }
     let roots = dirs.map(trace::Root::from);
-    let trace = Trace::open_all(&roots, &trace::OpenOptions::default()).unwrap();
+    let trace = Trace::open_all(&roots, &OpenOptions::default()).unwrap();
     let found = rest(&mut trace.cursor(TimeRange::ALL));
     assert_eq!(found.len(), 2 * WHOLE.len(), "{found:?}");
 }
@@ -159,6 +159,38 @@ fn a_trace_that_is_still_being_written_is_read_as_far_as_it_is() {
     let more = rest(&mut cursor);
     assert_eq!(more, WHOLE[1..1 + more.len()], "no damage, nothing twice");
     assert_eq!(walk(root.path()), WHOLE);
+}
+
+#[test]
+fn what_is_not_written_yet_is_no_loss_while_somebody_writes() {
+    let check = |dir: &Path, expect_ended: &str| {
+        let open = |live| {
+            let options = OpenOptions {
+                live,
+                ..OpenOptions::default()
+            };
+            let trace = Trace::open_with(dir, &options).unwrap();
+            let words = rest(&mut trace.cursor(TimeRange::ALL));
+            let is_loss = |word: &String| !word.starts_with("damage ");
+            words.into_iter().filter(is_loss).collect::<Vec<_>>()
+        };
+        let ended = open(false);
+        assert!(ended.contains(&expect_ended.to_owned()), "{ended:?}");
+        assert_eq!(open(true), ["1"]);
+    };
+    let root = tempfile::tempdir().unwrap();
+    let packets = write(root.path());
+    let path = root.path().join(STREAM);
+    let bytes = fs::read(&path).unwrap();
+    // Part of a packet's header, and of its context.
+    for in_part in [2, 40] {
+        fs::write(&path, &bytes[..packets[1].start + in_part]).unwrap();
+        check(root.path(), "Cut 1-2");
+    }
+    // The first thread on another CPU: its stream has a name and no packet.
+    fs::write(&path, &bytes[..packets[0].end]).unwrap();
+    fs::write(root.path().join("channel0_1"), []).unwrap();
+    check(root.path(), "Missing 1-2");
 }
 
 #[test]
