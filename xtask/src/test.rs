@@ -155,11 +155,18 @@ fn run_counted(root: &Path, scope: Scope, skips: &Path, stages: &mut Stages) -> 
     for started in beside {
         started.wait()?;
     }
-    let mut outcome: Outcome = counted?.into();
+    let again = || {
+        let mut command = unprivileged(root, &without);
+        command.env(SKIPS, skips).arg("--");
+        command
+    };
+    let mut outcome = repeated_once(counted?.into(), again)?;
     stages.end("tests without privilege");
     if !with_privilege.is_empty() {
         let _held = lock::acquire()?;
-        outcome.add(repeated_once(|| privileged_command(root, scope, skips))?);
+        let command = || privileged_command(root, scope, skips);
+        let first = count(&mut command(), || Ok(()))?.into();
+        outcome.add(repeated_once(first, command)?);
         stages.end("tests of this kernel");
     }
     Ok(outcome)
@@ -204,9 +211,8 @@ fn start_behind_others(command: &Command) -> Result<run::Started> {
     run::start(&mut nice)
 }
 
-/// Counts what the tests of `command` did, and repeats those that failed, when they are few.
-fn repeated_once(command: impl Fn() -> Command) -> Result<Outcome> {
-    let mut first: Outcome = count(&mut command(), || Ok(()))?.into();
+/// Repeats those that failed with `command`, when they are few.
+fn repeated_once(mut first: Outcome, command: impl Fn() -> Command) -> Result<Outcome> {
     let names = |failures: &[Failure]| -> Vec<String> {
         failures
             .iter()
