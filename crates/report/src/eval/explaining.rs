@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
     /// To the median, on the CPU where that is most.
-    median: Duration,
+    /// None where a side has too few samples for one.
+    median: Option<Duration>,
     /// At most, where a sample was late and noted.
     hit: Duration,
 }
@@ -24,21 +25,21 @@ impl Cost {
             .filter_map(|(plain, explained)| Some(median(explained)?.value - median(plain)?.value));
         let hit_ns = |hit: &Value| hit["hit"]["cost_ns"].as_i64();
         Cost {
-            median: added.max().unwrap_or_default().max(Duration::ZERO),
+            median: added.max().map(|most| most.max(Duration::ZERO)),
             hit: Duration::from_ns(hits.iter().filter_map(hit_ns).max().unwrap_or(0)),
         }
     }
 
     /// By so much a sample may be longer only because it is explained.
     pub(super) fn most(self) -> Duration {
-        self.median.max(self.hit)
+        self.median.unwrap_or_default().max(self.hit)
     }
 
     /// With how long it was measured without.
     pub(super) fn json(self, plain_for: Duration) -> Value {
         json!({
             "plain_ns": plain_for.as_ns(),
-            "median_ns": self.median.as_ns(),
+            "median_ns": self.median.map(Duration::as_ns),
             "hit_ns": self.hit.as_ns(),
         })
     }
@@ -80,10 +81,13 @@ pub(super) fn sentence(evaluation: &Value) -> Option<String> {
     let found = evaluation["explaining"].as_object()?;
     let us = |key: &str| super::units::us(&found[key]);
     let seconds = found["plain_ns"].as_f64().unwrap_or(0.0) / 1e9;
+    let median = match found["median_ns"].is_null() {
+        true => "nobody knows how much of the median, as there are too few samples".to_owned(),
+        false => format!("{} us of the median", us("median_ns")),
+    };
     Some(format!(
-        "explaining took {} us of the median, and up to {} us of a late sample, by {seconds:.1} s \
-         without it in the same run",
-        us("median_ns"),
+        "explaining took {median}, and up to {} us of a late sample, by {seconds:.1} s without it \
+         in the same run",
         us("hit_ns"),
     ))
 }
@@ -96,13 +100,21 @@ pub(super) fn is_longest_plain(thread: &Value) -> bool {
 /// The figures of a thread's samples without explaining, which are in no table.
 pub(super) fn plain_sentence(thread: &Value) -> Option<String> {
     let plain = thread["plain"].as_object()?;
+    // What so few samples do not carry is left out.
+    let figures = [
+        ("median", "median_ns"),
+        ("p99", "p99_ns"),
+        ("the longest", "max_ns"),
+    ];
+    let known = figures.iter().filter(|(_, key)| !plain[*key].is_null());
     let us = |key: &str| super::units::us(&plain[key]);
+    let figure = |(name, key): &(&str, &str)| format!("{name} {} us", us(key));
+    let known: Vec<String> = known.map(figure).collect();
+    let colon = if known.is_empty() { "" } else { ": " };
     Some(format!(
-        "{} samples before anything was watched: median {} us, p99 {} us, the longest {} us",
+        "{} samples before anything was watched{colon}{}",
         plain["samples"],
-        us("median_ns"),
-        us("p99_ns"),
-        us("max_ns"),
+        known.join(", "),
     ))
 }
 
@@ -137,6 +149,18 @@ mod tests {
         let (plain, none) = (samples((1, 2)), reading([]));
         let found = keeps(Duration::from_us(6), (Some(&plain), &none), Cost::default());
         assert_eq!(found, "inconclusive");
+    }
+
+    #[test]
+    fn a_median_that_no_sample_carries_is_no_cost_of_nothing() {
+        let few = [reading([1, 2])];
+        let found = Cost::of(&few, &[reading([5; 40])], &[]);
+        let said = sentence(&json!({"explaining": found.json(Duration::from_ms(500))}));
+        let said = said.expect("a sentence");
+        assert!(said.contains("too few samples"), "{said}");
+        let plain = plain_sentence(&json!({"plain": plain_json(&few[0])}));
+        let expect = "2 samples before anything was watched: the longest 2.0 us";
+        assert_eq!(plain.as_deref(), Some(expect));
     }
 
     #[test]
