@@ -162,6 +162,16 @@ fn fake(folder: &Path, name: &str, script: &str) {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("allowed");
 }
 
+/// They pretend: what is printed and written is what a real one prints and writes.
+const HACKBENCH: &str = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo Time: 0.123";
+const CC: &str = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done
+    while [ \"$1\" != -o ]; do shift; done; echo object > \"$2\"";
+const STRESS_NG: &str = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done
+    while [ \"$1\" != --yaml ]; do shift; done
+    for one in cpu vm hdd timer; do
+        echo \"- stressor: $one\"; echo \"bogo-ops: 100\"
+    done > \"$2\"";
+
 #[test]
 fn a_program_of_the_same_name_that_does_nothing_is_no_load() {
     let _alone = testkit::privileged();
@@ -207,6 +217,28 @@ fn a_program_of_the_same_name_that_does_nothing_is_no_load() {
             "died",
         ),
         ("stress-ng", "stress-ng", "exit 0", did_nothing, "died"),
+        // Those say what the real ones do, and take the CPU for it.
+        (
+            "hackbench",
+            "hackbench",
+            HACKBENCH,
+            "made 1 processes",
+            "died",
+        ),
+        (
+            "stress-ng",
+            "stress-ng",
+            STRESS_NG,
+            "made 1 processes",
+            "died",
+        ),
+        (
+            "cc",
+            "compile",
+            CC,
+            "without what it was to compile",
+            "died",
+        ),
     ];
     for (name, load_name, script, expect, state) in testkit::core_of(&cases, 2) {
         check(name, load_name, script, expect, state);

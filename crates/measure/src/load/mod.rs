@@ -7,10 +7,11 @@
 //! # Design constraints
 //! - None outlives us, however we die: the keeper sees the end of a pipe that we hold, the kernel
 //!   kills the first process of the namespace with the keeper, and all others with that one.
-//! - A load that is not installed, dies or stands still is told ([`Proof`]): nothing is proved
-//!   under it.
+//! - A load that is not installed, dies, stands still or only says that it did its work is told
+//!   ([`Proof`]): nothing is proved under it.
 //! - Each process says that it is ours: by its name, its command line or its environment.
 
+mod account;
 mod confined;
 mod counters;
 mod keeper;
@@ -258,6 +259,7 @@ impl Scratch {
         std::fs::create_dir(&scratch.0)?;
         if load == Load::Compile {
             let mut source = std::fs::File::create(scratch.0.join("source.c"))?;
+            writeln!(source, "int RUN(void) {{ return 0; }}")?;
             for number in 0..40 {
                 writeln!(
                     source,

@@ -10,6 +10,7 @@ use event::{Error, ErrorKind, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
+use super::account::{Account, Needs};
 use super::counters::{self, COUNTERS, Row};
 use super::{Load, LoadOrder};
 use host::task;
@@ -28,6 +29,8 @@ const STRESSORS: [&str; 4] = ["cpu", "vm", "hdd", "timer"];
 const IDLE_GOES_MAX: u32 = 10;
 /// What its stressor of memory maps in each go: before it has, it completes nothing.
 const VM_BYTES: &str = "16M";
+/// An operation of its stressor of disks writes or reads 64 KiB; so much of it at least is written.
+const HDD_BYTES: u64 = 16 << 10;
 
 /// Out of memory, the kernel kills a load before anything else; but not its keeper, who cleans up.
 const OOM_SCORE: &str = "1000";
@@ -72,6 +75,10 @@ struct Worker<'a> {
 struct Slot {
     pid: u32,
     row: Row,
+    /// Where its run begins, for those of which the kernel's account is asked.
+    begin: Account,
+    /// What its last run needed, with which the next one begins.
+    needs: Option<Needs>,
     /// In how many goes until now each stressor completed nothing.
     idle_goes: [u32; STRESSORS.len()],
 }
@@ -127,8 +134,17 @@ impl<'a> Worker<'a> {
                 tied.map_err(Into::into)
             });
         }
-        self.slots[number].pid = command.spawn().map_err(cannot)?.id();
-        Ok(())
+        let pid = command.spawn().map_err(cannot)?.id();
+        let (slot, now) = (&mut self.slots[number], Account::now(pid));
+        slot.pid = pid;
+        // Its own first process is counted with the next one's.
+        let before = std::mem::replace(&mut slot.begin, now);
+        let needs = slot.needs.take().unwrap_or_default();
+        let lacks = before.lacks(now, needs).map(|lacks| {
+            let why = format!("{lacks}: it only says that it did its work");
+            self.failed(&why)
+        });
+        lacks.map_or(Ok(()), Err)
     }
 
     fn file(&self, what: &str, number: usize) -> std::path::PathBuf {
@@ -155,6 +171,7 @@ impl<'a> Worker<'a> {
                 let object = self.file("object", number);
                 // The compiler's parts are called as they are; their arguments name our folder.
                 command.args(["-O2", "-c", "-o"]).arg(object);
+                command.arg(format!("-DRUN={}", self.symbol(number)));
                 command.arg(self.order.folder.join("source.c"))
             }
         };
@@ -175,7 +192,9 @@ impl<'a> Worker<'a> {
             Load::Compile => self.compile(number),
         };
         let done = done.map_err(|missing| self.failed(&missing))?;
+        let needs = self.needs(&done);
         let slot = &mut self.slots[number];
+        slot.needs = needs;
         for (sum, one) in slot.row.iter_mut().zip(done) {
             *sum += one;
         }
@@ -188,6 +207,26 @@ impl<'a> Worker<'a> {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// What a run that has done so much takes of the kernel; none for a compiler, whose object shows
+    /// it.
+    fn needs(&self, done: &Row) -> Option<Needs> {
+        let (processes, written) = match self.order.load {
+            Load::Hackbench => (done[3], done[2]),
+            Load::StressNg => {
+                let cpus = self.order.cpus.len().max(1);
+                ((cpus + STRESSORS.len()) as u64, done[3] * HDD_BYTES)
+            }
+            Load::Compile => return None,
+        };
+        Some(Needs { processes, written })
+    }
+
+    /// What the source of a slot's run has that no other run's has: nothing that is kept from
+    /// earlier ones holds it.
+    fn symbol(&self, number: usize) -> String {
+        format!("rtscope_run_{number}_{}", self.slots[number].row[0])
     }
 
     fn failed(&self, why: &str) -> Error {
@@ -222,15 +261,20 @@ impl<'a> Worker<'a> {
         Ok(row)
     }
 
-    /// An object that holds something.
+    /// An object with what this run's source had.
     fn compile(&self, number: usize) -> Result<Row, String> {
         let path = self.file("object", number);
-        let bytes = fs::metadata(&path).map_or(0, |file| file.len());
+        let object = fs::read(&path).unwrap_or_default();
         // The next run makes its own.
         fs::remove_file(&path).ok();
-        match bytes {
-            0 => Err("wrote no object".into()),
-            bytes => Ok([1, bytes, 0, 0, 0, 0, 0, 0]),
+        if object.is_empty() {
+            return Err("wrote no object".into());
+        }
+        let symbol = format!("{}\0", self.symbol(number));
+        let symbol = symbol.as_bytes();
+        match object.windows(symbol.len()).any(|part| part == symbol) {
+            true => Ok([1, object.len() as u64, 0, 0, 0, 0, 0, 0]),
+            false => Err("wrote an object without what it was to compile".into()),
         }
     }
 }
