@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use event::{Error, Result};
 
 use crate::paint::Paint;
+use crate::signals;
 
 /// How a verb ended, when it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,23 @@ pub fn print(text: &str) -> Result<()> {
         .lock()
         .write_all(text.as_bytes())
         .map_err(stdout_error)
+}
+
+/// Writes data to stdout of something that goes on. Who stops to read ends it, as Ctrl-C does:
+/// nobody would hear of the rest, and the exit code is that of what there was until then.
+///
+/// # Errors
+/// As [`stdout_error`], but for a closed pipe.
+pub fn tell(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    let told = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    let told = told.map_err(stdout_error);
+    if told.as_ref().is_err_and(is_broken_pipe) {
+        signals::stop();
+    }
+    answered(told)
 }
 
 /// Writes the last data to stdout, behind which only the exit code comes. Who stops to read before

@@ -69,6 +69,11 @@ impl Requests {
         }
     }
 
+    /// Asks to stop, unless somebody did.
+    fn stop(&self) {
+        self.count.fetch_max(1, Ordering::Relaxed);
+    }
+
     fn request(&self) -> Request {
         match self.count.load(Ordering::Relaxed) {
             0 => Request::GoOn,
@@ -169,6 +174,15 @@ pub fn heed_terminal() -> Result<()> {
     registered.map(drop).map_err(refused)
 }
 
+/// Asks to stop, as the first Ctrl-C does.
+pub fn stop() {
+    REQUESTS.stop();
+    let taken = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(asked) = &*taken {
+        asked.store(true, Ordering::Relaxed);
+    }
+}
+
 /// SIGALRM ends this process no more, as it does not end cyclictest.
 ///
 /// # Errors
@@ -250,5 +264,17 @@ mod tests {
         check(&[7, 8, 1007], Request::Report, Reaction::Warn);
         check(&[7, 2000, 2001], Request::Discard, Reaction::Nothing);
         check(&[7, 2000, 2001, 2002], Request::Discard, Reaction::Die);
+    }
+
+    #[test]
+    fn whose_reader_has_gone_stops_once_and_discards_nothing() {
+        let requests = Requests::new();
+        (0..5).for_each(|_| requests.stop());
+        assert_eq!(requests.request(), Request::Report);
+        // Ctrl-C before it is no other request.
+        let requests = Requests::new();
+        requests.add(7_000_000);
+        requests.stop();
+        assert_eq!(requests.request(), Request::Report);
     }
 }

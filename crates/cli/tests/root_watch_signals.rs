@@ -76,6 +76,34 @@ fn what_a_killed_watch_leaves_is_removed() {
 }
 
 #[test]
+fn whose_reader_has_gone_ends_with_the_code_of_what_it_saw() {
+    use std::io::{BufRead, BufReader};
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let _victim = victim();
+    // Of the first hit, as `| head -1`.
+    let check = |words: &[&str], tracker: &[&str]| {
+        let mut watch = Command::new(RTSCOPE);
+        watch.arg("watch").args(tracker).args(words);
+        watch.args(["--task", "signals-victim", "--for", "60s"]);
+        watch.stdout(Stdio::piped()).stderr(Stdio::null());
+        let started = std::time::Instant::now();
+        let mut watch = watch.current_dir(folder.path()).spawn().expect("starts");
+        let mut stdout = BufReader::new(watch.stdout.take().expect("a pipe"));
+        let read = stdout.read_line(&mut String::new());
+        assert!(read.is_ok_and(|length| length > 0), "{tracker:?}");
+        drop(stdout);
+        let code = watch.wait().expect("reaped").code();
+        assert_eq!(code, Some(2), "{tracker:?} {words:?}");
+        assert!(started.elapsed() < Duration::from_secs(60), "it went on");
+    };
+    let over = ["--over", "1ns", "--rate", "100/s", "--no-snapshot"];
+    check(&over, &["--json"]);
+    check(&over, &[]);
+    check(&over[..2], &["wakeup", "--json"]);
+}
+
+#[test]
 fn two_watches_see_the_same_at_once() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

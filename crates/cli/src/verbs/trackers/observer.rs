@@ -10,7 +10,7 @@ use serde_json::Value;
 use views::reports::request::Explained;
 
 use super::{history, json, request, text};
-use crate::exit::{print, stdout_error, write_error};
+use crate::exit::{tell, write_error};
 use crate::live::Live;
 use crate::options::TrackerOptions;
 use crate::paint::Paint;
@@ -88,7 +88,7 @@ impl Observer {
         if self.json {
             return json_line(&line);
         }
-        print(&format!("\n{}", text::end(status, self.extent)))
+        tell(&format!("\n{}", text::end(status, self.extent)))
     }
 
     /// Prints the last minutes, when it is time to.
@@ -101,7 +101,7 @@ impl Observer {
         self.log(&line)?;
         match self.json {
             true => json_line(&line),
-            false => print(&history::text(status)),
+            false => tell(&history::text(status)),
         }
     }
 
@@ -142,10 +142,7 @@ impl Observer {
 }
 
 fn json_line(line: &Value) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{line}")
-        .and_then(|()| stdout.flush())
-        .map_err(stdout_error)
+    tell(&format!("{line}\n"))
 }
 
 fn beginning(options: &TrackerOptions, asked: &TrackersOptions) -> String {
@@ -203,7 +200,7 @@ impl TrackersObserver for Observer {
             text += &request::text(explained, report.hit.tracked.duration());
         }
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        print(&format!("{}\n{rest}", self.paint.doubtful(first)))
+        tell(&format!("{}\n{rest}", self.paint.doubtful(first)))
     }
 
     fn status(&mut self, status: &TrackersStatus) -> Result<bool> {

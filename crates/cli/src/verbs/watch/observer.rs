@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use capture::watch::{CallReport, Called, HitReport, Status, WatchObserver};
@@ -25,7 +24,7 @@ use super::pinned;
 use super::scope::{Scope, asked, has_judged, slept_json, slept_text, unjudged_text};
 use super::targets::{Matched, Whom};
 use super::threads::name_now;
-use crate::exit::stdout_error;
+use crate::exit::tell;
 use crate::flags::Watch;
 use crate::live::Live;
 use crate::options::{Target, WatchOptions};
@@ -283,10 +282,7 @@ impl Observer {
             .as_mut()
             .and_then(Command::left)
             .unwrap_or_default();
-        std::io::stdout()
-            .lock()
-            .write_all(text.as_bytes())
-            .map_err(stdout_error)
+        tell(&text)
     }
 
     fn json_line(&mut self, mut line: Value) -> Result<()> {
@@ -294,10 +290,7 @@ impl Observer {
         line["version"] = SCHEMA_VERSION.into();
         line["sequence"] = self.sequence.into();
         self.sequence += 1;
-        let mut stdout = std::io::stdout().lock();
-        writeln!(stdout, "{line}")
-            .and_then(|()| stdout.flush())
-            .map_err(stdout_error)
+        tell(&format!("{line}\n"))
     }
 }
 
@@ -350,10 +343,7 @@ impl WatchObserver for Observer {
                 board.hit(report.hit.latency(), line, below, culprit);
                 return Ok(());
             }
-            std::io::stdout()
-                .lock()
-                .write_all(text.as_bytes())
-                .map_err(stdout_error)?;
+            tell(&text)?;
         }
         Ok(())
     }
@@ -369,10 +359,7 @@ impl WatchObserver for Observer {
             return self.json_line(line);
         }
         let text = nothing_late_text(report, &self.scope.whom);
-        std::io::stdout()
-            .lock()
-            .write_all(text.as_bytes())
-            .map_err(stdout_error)
+        tell(&text)
     }
 
     fn held_back(&mut self, late: &LateOne) -> Result<()> {
