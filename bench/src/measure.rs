@@ -16,15 +16,17 @@ use crate::stats::{Comparison, median};
 enum Way {
     /// cyclictest as it is.
     Theirs,
-    /// cyclictest whose main thread, which wakes every 10 ms, is kept on the first CPU, as ours is.
+    /// cyclictest whose main thread, which wakes every 10 ms, is kept on the first CPU.
     Apart,
-    /// `measure cyclic`.
+    /// `measure cyclic` under cyclictest's name, with a main thread that does the same.
+    Named,
+    /// `measure cyclic`, whose main thread keeps off the measured CPU.
     Ours,
     /// `measure cyclic --phases`.
     Phases,
 }
 
-const WAYS: [Way; 4] = [Way::Theirs, Way::Apart, Way::Ours, Way::Phases];
+const WAYS: [Way; 5] = [Way::Theirs, Way::Apart, Way::Named, Way::Ours, Way::Phases];
 /// Where the main thread goes: the measuring one is on the last CPU.
 const MAIN_AFFINITY: &str = "--mainaffinity=0";
 
@@ -88,10 +90,10 @@ pub fn measure(options: &Options) -> Result<Report> {
             });
         }
     }
-    let [theirs, apart, ours, phases] = &runs;
+    let [theirs, apart, named, ours, phases] = &runs;
     let mut bars = Vec::new();
-    let table = latencies([theirs, apart], ours, &mut bars);
-    let costs = costs(theirs, ours, phases, samples, &mut bars);
+    let table = latencies([(theirs, named), (apart, ours)], &mut bars);
+    let costs = costs(theirs, [named, ours, phases], samples, &mut bars);
     let loops = loops(options, &cpu, folder.path(), &mut bars)?;
     Ok(Report {
         title: "Latencies and gaps, beside cyclictest and oslat",
@@ -104,9 +106,11 @@ pub fn measure(options: &Options) -> Result<Report> {
         tables: vec![table, costs, loops],
         bars,
         remarks: vec![
-            "cyclictest's main thread wakes every 10 ms, on the measured CPU too when the \
-             scheduler puts it there; ours stays off it. A sample that such a wake-up comes just \
-             before finds its CPU awake, and that is the least one."
+            "cyclictest's main thread wakes every 10 ms, on the measured CPU: -a is for it too. A \
+             sample that such a wake-up comes just before finds its CPU awake, and that is the \
+             least one. Under cyclictest's name ours does the same. measure cyclic keeps its own \
+             off the measured CPU, as a measurement is to disturb nothing: it is held against a \
+             cyclictest that is told to."
                 .into(),
             "oslat's steps are whole microseconds; ours are the counter's own.".into(),
             "CPU time is that of a run without that of a run of one sample, which is in the last \
@@ -129,17 +133,16 @@ fn run(way: Way, options: &Options, cpu: &str, samples: u32, folder: &Path) -> R
     let json = format!("--json={}", file.display());
     let mut command = match way {
         Way::Theirs | Way::Apart => Command::new("cyclictest"),
-        Way::Ours | Way::Phases => Command::new(&options.rtscope),
+        Way::Named | Way::Ours | Way::Phases => Command::new(&options.rtscope),
     };
     match way {
-        Way::Phases => {
-            command.args([
-                "measure", "cyclic", "--cpu", cpu, "--phases", "--json", "--quiet",
-            ]);
+        Way::Ours | Way::Phases => {
+            command.args(["measure", "cyclic", "--cpu", cpu, "--json", "--quiet"]);
             command.args(["--samples", &samples]);
+            command.args((way == Way::Phases).then_some("--phases"));
             return own_run(command, folder);
         }
-        Way::Ours => drop(command.args(["measure", "cyclic", "--cyclictest"])),
+        Way::Named => drop(command.args(["measure", "cyclic", "--cyclictest"])),
         Way::Apart => drop(command.arg(MAIN_AFFINITY)),
         Way::Theirs => {}
     }
@@ -163,7 +166,7 @@ fn of(thread: &Value, [min, mean]: [&str; 2], taken: &Taken) -> Result<Run> {
     })
 }
 
-/// Our own form, which alone has the phases.
+/// Our own form.
 fn own_run(command: Command, folder: &Path) -> Result<Run> {
     let file = folder.join("own.json");
     // Only a shell leads the output into a file, and its own time is too short to be seen.
@@ -175,16 +178,16 @@ fn own_run(command: Command, folder: &Path) -> Result<Run> {
     of(&value["threads"][0], ["min_ns", "mean_ns"], &taken)
 }
 
-/// `theirs`: as it is, and with its main thread apart.
-fn latencies(theirs: [&[Run]; 2], ours: &[Run], bars: &mut Vec<Bar>) -> Table {
-    const WHOSE: [&str; 2] = ["cyclictest", "cyclictest, its main thread apart"];
+/// Of each theirs and ours: as cyclictest is, and with the main thread apart.
+fn latencies(both: [(&[Run], &[Run]); 2], bars: &mut Vec<Bar>) -> Table {
+    const WHOSE: [&str; 2] = ["under cyclictest's name", "main threads apart"];
     let mut rows = Vec::new();
     let figures: [Figure; 2] = [("min", |run| run.min_ns), ("average", |run| run.mean_ns)];
-    let against = WHOSE.into_iter().zip(theirs);
+    let against = WHOSE.into_iter().zip(both);
     let all = figures
         .into_iter()
         .flat_map(|figure| against.clone().map(move |one| (figure, one)));
-    for ((name, of), (whose, theirs)) in all {
+    for ((name, of), (whose, (theirs, ours))) in all {
         let pairs: Vec<(f64, f64)> = theirs.iter().map(of).zip(ours.iter().map(of)).collect();
         let middle = |values: Vec<f64>| median(&values).unwrap_or(f64::NAN);
         let (a, b) = (
@@ -199,7 +202,7 @@ fn latencies(theirs: [&[Run]; 2], ours: &[Run], bars: &mut Vec<Bar>) -> Table {
             text(change),
         ]);
         bars.push(Bar {
-            what: format!("median {name}, off that of {whose}"),
+            what: format!("median {name}, off cyclictest's, {whose}"),
             found: Some((b - a).abs()),
             limit: SAME_NS.max((a * SAME_SHARE).round()),
             unit: "ns",
@@ -216,7 +219,9 @@ fn latencies(theirs: [&[Run]; 2], ours: &[Run], bars: &mut Vec<Bar>) -> Table {
     }
 }
 
-fn costs(theirs: &[Run], ours: &[Run], phases: &[Run], samples: u32, bars: &mut Vec<Bar>) -> Table {
+/// `all` of ours: under cyclictest's name, as it is, and with phases.
+fn costs(theirs: &[Run], all: [&[Run]; 3], samples: u32, bars: &mut Vec<Bar>) -> Table {
+    let [named, ours, phases] = all;
     let row = |name: &str, runs: &[Run]| -> Vec<Cell> {
         let cpu: Vec<f64> = runs.iter().map(Run::measuring_s).collect();
         let starts: Vec<f64> = runs.iter().map(|run| run.start_s * 1e3).collect();
@@ -240,14 +245,16 @@ fn costs(theirs: &[Run], ours: &[Run], phases: &[Run], samples: u32, bars: &mut 
         ]
     };
     let ratio = |runs: &[Run]| {
-        let ratios: Vec<f64> = theirs
-            .iter()
-            .zip(runs)
-            .map(|(a, b)| b.measuring_s() / a.measuring_s())
-            .collect();
-        median(&ratios)
+        let pairs = theirs.iter().zip(runs);
+        let ratios = pairs.map(|(a, b)| b.measuring_s() / a.measuring_s());
+        median(&ratios.collect::<Vec<f64>>())
     };
     let promises = [
+        (
+            "CPU time of measuring over cyclictest's, under its name",
+            named,
+            CPU_RATIO_MAX,
+        ),
         (
             "CPU time of measuring over cyclictest's",
             ours,
@@ -275,6 +282,7 @@ fn costs(theirs: &[Run], ours: &[Run], phases: &[Run], samples: u32, bars: &mut 
         ],
         rows: vec![
             row("cyclictest", theirs),
+            row("ours under its name", named),
             row("ours", ours),
             row("ours with phases", phases),
         ],
@@ -363,7 +371,7 @@ mod tests {
         let check = |mean_ns: f64, other_ns: f64, expect: bool| {
             let (a, b) = (runs(&[(1.0, mean_ns, 1.0)]), runs(&[(1.0, other_ns, 1.0)]));
             let mut bars = Vec::new();
-            latencies([&a, &a], &b, &mut bars);
+            latencies([(&a, &b), (&a, &b)], &mut bars);
             let met = bars[2].found.is_some_and(|found| found <= bars[2].limit);
             assert_eq!(met, expect, "{mean_ns} {other_ns}");
         };
@@ -378,8 +386,9 @@ mod tests {
         let theirs = runs(&[(1.0, 1.0, 0.1), (1.0, 1.0, 0.2)]);
         let ours = runs(&[(1.0, 1.0, 0.05), (1.0, 1.0, 0.1)]);
         let mut bars = Vec::new();
-        let table = costs(&theirs, &ours, &theirs, 1_000, &mut bars);
-        assert_eq!((bars[0].found, bars[1].found), (Some(0.5), Some(1.0)));
-        assert_eq!(table.rows.len(), 3);
+        let table = costs(&theirs, [&theirs, &ours, &theirs], 1_000, &mut bars);
+        let found: Vec<_> = bars.iter().map(|bar| bar.found).collect();
+        assert_eq!(found, [Some(1.0), Some(0.5), Some(1.0)]);
+        assert_eq!(table.rows.len(), 4);
     }
 }

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, PartialEq)]
 struct Ran {
     code: Option<i32>,
-    /// Policy, priority and CPUs of each measuring thread.
+    /// Policy, priority and CPUs of each measuring thread, and of the main one.
     threads: Vec<String>,
     printed: BTreeSet<String>,
     said: Vec<String>,
@@ -47,16 +47,19 @@ fn command(scene: &str, program: &Command, folder: &Path) -> Command {
     command
 }
 
-/// The measuring threads of a process; none of its child, where it is timeout(1).
+/// The threads of a process that measures; none of its child, where it is timeout(1).
 fn threads(pid: u32) -> Vec<String> {
     let folders = std::fs::read_dir(format!("/proc/{pid}/task"));
     let tasks = folders.into_iter().flatten().flatten();
     let thread = |task: std::fs::DirEntry| -> Option<String> {
         let read = |name| std::fs::read_to_string(task.path().join(name)).ok();
         let is_main = task.file_name().to_string_lossy() == pid.to_string();
-        if is_main || read("comm")? != "cyclictest\n" {
-            return None;
-        }
+        let role = match (is_main, &*read("comm")?) {
+            (true, "timeout\n") => return None,
+            (true, _) => "main",
+            (false, "cyclictest\n") => "measures",
+            (false, _) => return None,
+        };
         let stat = read("stat")?;
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
         let status = read("status")?;
@@ -64,7 +67,7 @@ fn threads(pid: u32) -> Vec<String> {
             .lines()
             .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         Some(format!(
-            "policy {} prio {} on {}",
+            "{role}: policy {} prio {} on {}",
             fields[38],
             fields[37],
             allowed.trim()
@@ -72,6 +75,10 @@ fn threads(pid: u32) -> Vec<String> {
     };
     let mut threads: Vec<String> = tasks.filter_map(thread).collect();
     threads.sort();
+    // Nothing of who has not begun to measure.
+    if threads.len() < 2 {
+        threads.clear();
+    }
     threads
 }
 
@@ -186,6 +193,33 @@ fn files_cpus_users_and_signals_mean_what_they_do_to_cyclictest() {
         }
     }
     assert!(unlike.is_empty(), "{}", unlike.join("\n"));
+}
+
+#[test]
+fn a_length_has_as_many_samples_as_cyclictest_takes_in_it() {
+    let _alone = testkit::privileged();
+    if !cyclictest::is_there("lengths beside cyclictest's") {
+        return;
+    }
+    // The first is due after an interval, the last is the one that sees the length over.
+    let counts = |mut program: Command, words: &str| -> Vec<String> {
+        let output = program.args(words.split_whitespace()).output();
+        let output = output.expect("it starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let counts = text.lines().filter_map(|line| line.split("C:").nth(1));
+        let count = |rest: &str| rest.split_whitespace().next().map(str::to_owned);
+        counts.filter_map(count).collect()
+    };
+    let check = |words: &str, expect: &[&str]| {
+        for program in [Command::new("cyclictest"), ours()] {
+            let who = format!("{program:?}");
+            assert_eq!(counts(program, words), expect, "{who} {words}");
+        }
+    };
+    check("-q -i 400000 -D 1", &["3"]);
+    check("-q -i 1300000 -D 1", &["1"]);
+    check("-q -i 300000 -l 3 -t2 -d 300000", &["3", "1"]);
+    check("-q -i 100000 -D -1", &["1"]);
 }
 
 #[test]

@@ -232,13 +232,7 @@ fn a_program_of_the_same_name_that_does_nothing_is_no_load() {
             "made 1 processes",
             "died",
         ),
-        (
-            "cc",
-            "compile",
-            CC,
-            "without what it was to compile",
-            "died",
-        ),
+        ("cc", "compile", CC, "without what it was", "died"),
     ];
     for (name, load_name, script, expect, state) in testkit::core_of(&cases, 2) {
         check(name, load_name, script, expect, state);

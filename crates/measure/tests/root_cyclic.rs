@@ -5,7 +5,7 @@ mod plans;
 use event::{Cpu, Duration, Error};
 use host::clock::Clock;
 use host::task::Policy;
-use measure::cyclic::{Plan, Run, ThreadPlan};
+use measure::cyclic::{Begin, Plan, Run, ThreadPlan};
 
 fn thread(cpu: u32, policy: Policy, interval: Duration) -> ThreadPlan {
     ThreadPlan {
@@ -74,10 +74,13 @@ fn a_clock_that_may_be_set_is_measured_on_too() {
     let _alone = testkit::privileged();
     for clock in [Clock::Realtime, Clock::Tai] {
         let threads = vec![thread(0, Policy::Fifo(80), Duration::from_ms(1))];
-        let aligned = Some(Duration::ZERO);
+        let begin = Begin {
+            at_second: true,
+            ..Begin::default()
+        };
         let run = Run::start(&Plan {
             clock,
-            aligned,
+            begin,
             samples: Some(20),
             ..plan(threads)
         });

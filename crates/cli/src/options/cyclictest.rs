@@ -5,7 +5,7 @@ use std::sync::Arc;
 use event::{Cpu, Duration, Error, ErrorKind};
 use host::clock::Clock;
 use host::task::Policy;
-use measure::cyclic::{Plan, Sleep, ThreadPlan, TraceMark};
+use measure::cyclic::{Begin, Plan, Sleep, ThreadPlan, TraceMark};
 
 use super::cyclictest_output::CyclictestOutput;
 use super::measure::{CyclicOptions, CyclicOutput};
@@ -37,7 +37,11 @@ impl CyclicOptions {
     ) -> Result<Self> {
         let us = Duration::from_us;
         let mut warnings = typed.warnings.clone();
-        let threads = threads(typed, online, allowed, &mut warnings)?;
+        let cpus = match &typed.cpus {
+            Some(list) => cpus(list, online, allowed)?,
+            None => allowed.to_vec(),
+        };
+        let threads = threads(typed, &cpus, &mut warnings)?;
         let main_cpus = typed.mainaffinity.as_ref();
         let main_cpus = main_cpus.and_then(|list| match listed(list, online, allowed) {
             Ok(cpus) => Some(cpus).filter(|cpus| !cpus.is_empty()),
@@ -48,20 +52,29 @@ impl CyclicOptions {
             }
         });
         let forced = !threads.iter().any(|thread| thread.policy.prio() > 0);
-        let output = CyclictestOutput {
+        let mut output = CyclictestOutput {
             policy: policy_text(typed.policy, forced),
-            warnings,
             command_line,
             ..output(typed)
         };
+        let plan = plan(typed, threads, &output)?;
+        let traced = |mark: &Arc<TraceMark>| {
+            let root = mark.root().display();
+            format!("INFO: debugfs mountpoint: {root}/")
+        };
+        warnings.extend(plan.mark.as_ref().map(traced));
+        output.warnings = warnings;
         Ok(CyclicOptions {
-            plan: plan(typed, threads, &output)?,
+            plan,
             phases: false,
-            run_for: (typed.duration_s > 0).then(|| Duration::from_ms(typed.duration_s * 1000)),
+            // Its threads see that by themselves.
+            run_for: None,
             warm_up: None,
             wake_latency: (!typed.default_system).then_some(us(typed.latency)),
             deepest_idle: typed.deepest_idle,
-            own_cpus: main_cpus,
+            // It wakes as often as cyclictest's, where that does: a sample that it comes just
+            // before finds its CPU awake, and figures of then and of now can be compared.
+            own_cpus: Some(main_cpus.unwrap_or(cpus)),
             lock_memory: typed.mlockall,
             output: CyclicOutput::Cyclictest(output),
         })
@@ -70,10 +83,9 @@ impl CyclicOptions {
 
 /// What is printed, but for what the threads turn out to be.
 fn output(typed: &Cyclictest) -> CyclictestOutput {
-    let us = Duration::from_us;
     let spikes = (typed.spike > 0).then(|| {
         let nodes = typed.spike_nodes.clamp(0, BUCKETS_MAX) as usize;
-        (us(typed.spike), nodes)
+        (limit(typed, typed.spike), nodes)
     });
     CyclictestOutput {
         histogram: (typed.histogram > 0).then_some(typed.histofall),
@@ -83,7 +95,7 @@ fn output(typed: &Cyclictest) -> CyclictestOutput {
         quiet: typed.quiet,
         unbuffered: typed.unbuffered,
         every: typed.verbose.then_some(typed.oscope.cast_unsigned()),
-        distance: us(distance(typed)),
+        distance: Duration::from_us(distance(typed)),
         on_max: typed.refresh_on_max,
         spikes,
         pipe: typed.fifo.clone(),
@@ -94,13 +106,20 @@ fn output(typed: &Cyclictest) -> CyclictestOutput {
     }
 }
 
+/// What samples are held against is in the unit of the figures.
+fn limit(typed: &Cyclictest, number: i64) -> Duration {
+    match typed.nsecs {
+        true => Duration::from_ns(number),
+        false => Duration::from_us(number),
+    }
+}
+
 fn plan(typed: &Cyclictest, threads: Vec<ThreadPlan>, output: &CyclictestOutput) -> Result<Plan> {
-    let us = Duration::from_us;
     let buckets = match typed.histogram.min(BUCKETS_MAX) as usize {
         0 => UNASKED_BUCKETS,
         buckets => buckets,
     };
-    let limit = Some(us(typed.breaktrace)).filter(|limit| *limit > Duration::ZERO);
+    let limit = (typed.breaktrace > 0).then(|| limit(typed, typed.breaktrace));
     let mark = limit.filter(|_| typed.tracemark);
     let mark = mark.map(|limit| TraceMark::open(limit, typed.nsecs).map(Arc::new));
     let keeps = output.every.is_some() || output.spikes.is_some();
@@ -112,18 +131,16 @@ fn plan(typed: &Cyclictest, threads: Vec<ThreadPlan>, output: &CyclictestOutput)
             1 => Clock::Realtime,
             _ => Clock::Monotonic,
         },
-        samples: match typed.duration_s {
-            // It has passed when the first of them looks.
-            ..0 => Some(1),
-            _ => (typed.loops > 0).then_some(typed.loops.cast_unsigned()),
-        },
+        samples: (typed.loops > 0).then_some(typed.loops.cast_unsigned()),
         break_over: limit,
         bucket: match typed.nsecs {
             true => Duration::from_ns(1),
-            false => us(1),
+            false => Duration::from_us(1),
         },
         buckets,
-        aligned: typed.aligned.map(|offset| us(offset.max(0))),
+        begin: begin(typed),
+        // What is less than nothing has passed when the first of them looks.
+        sampled_for: (typed.duration_s != 0).then(|| Duration::from_ms(typed.duration_s * 1000)),
         sleep: sleep(typed),
         kept: if keeps { KEPT } else { 0 },
         kept_over: None,
@@ -131,6 +148,21 @@ fn plan(typed: &Cyclictest, threads: Vec<ThreadPlan>, output: &CyclictestOutput)
         mark: mark.transpose()?,
         phases: None,
     })
+}
+
+/// Each thread sleeps for an interval first.
+fn begin(typed: &Cyclictest) -> Begin {
+    let offset = Duration::from_us(typed.aligned.unwrap_or_default().max(0));
+    let (after, apart) = match typed.secaligned {
+        true => (offset, Duration::ZERO),
+        false => (Duration::ZERO, offset),
+    };
+    Begin {
+        at_second: typed.secaligned,
+        after,
+        apart,
+        with_interval: true,
+    }
 }
 
 fn policy_text(policy: CyclictestPolicy, forced: bool) -> String {
@@ -152,14 +184,9 @@ fn sleep(typed: &Cyclictest) -> Sleep {
 /// one priority but with `--priospread`, and a histogram makes the distance zero.
 fn threads(
     typed: &Cyclictest,
-    online: &[Cpu],
-    allowed: &[Cpu],
+    cpus: &[Cpu],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<ThreadPlan>> {
-    let cpus = match &typed.cpus {
-        Some(list) => cpus(list, online, allowed)?,
-        None => allowed.to_vec(),
-    };
     let wanted = match typed.threads {
         Some(number) => number as usize,
         None => cpus.len(),
@@ -450,7 +477,7 @@ mod tests {
     #[test]
     fn a_length_without_a_unit_is_in_seconds() {
         let check = |words: &str, expect_s: i64| {
-            let found = cyclictest(words).run_for;
+            let found = cyclictest(words).plan.sampled_for;
             assert_eq!(found, Some(Duration::from_ms(expect_s * 1000)), "{words}");
         };
         check("-D 10", 10);
@@ -458,6 +485,38 @@ mod tests {
         check("-D 2m", 120);
         check("--duration=1h", 3_600);
         check("-D1d", 86_400);
+    }
+
+    #[test]
+    fn the_first_sample_is_due_an_interval_after_a_thread_begins() {
+        let us = Duration::from_us;
+        let check = |words: &str, [after, apart]: [i64; 2], at_second: bool| {
+            let expect = Begin {
+                at_second,
+                after: us(after),
+                apart: us(apart),
+                with_interval: true,
+            };
+            assert_eq!(cyclictest(words).plan.begin, expect, "{words}");
+        };
+        check("-q", [0, 0], false);
+        check("-A 100 -t2", [0, 100], false);
+        check("--secaligned", [0, 0], true);
+        check("--secaligned=100 -t2", [100, 0], true);
+    }
+
+    #[test]
+    fn the_main_thread_is_where_cyclictests_is() {
+        let check = |words: &str, expect: &[u32]| {
+            let expect = expect.iter().copied().map(Cpu).collect();
+            assert_eq!(cyclictest(words).own_cpus, Some(expect), "{words}");
+        };
+        check("-t2", &[0, 1, 2, 3]);
+        check("-S", &[0, 1, 2, 3]);
+        check("-a", &[0, 1, 2, 3]);
+        check("-a 2-3 -t1", &[2, 3]);
+        check("-a 2-3 --mainaffinity=0", &[0]);
+        check("-a 2 --mainaffinity=9", &[2]);
     }
 
     #[test]
@@ -473,6 +532,16 @@ mod tests {
             output("--spike=50 --spike-nodes=7").spikes,
             Some((Duration::from_us(50), 7))
         );
+        let limits = |words: &str| {
+            let spike = output(words).spikes.map(|(limit, _)| limit.as_ns());
+            let limit = cyclictest(words).plan.break_over;
+            (limit.map(Duration::as_ns), spike)
+        };
+        let words = "-b 70 --spike=50";
+        assert_eq!(limits(words), (Some(70_000), Some(50_000)));
+        // As the figures are, so are they.
+        assert_eq!(limits("-N -b 70 --spike=50"), (Some(70), Some(50)));
+        assert_eq!(limits("-b -5"), (None, None));
         assert_eq!(output("-p1").policy, "fifo");
         assert_eq!(output("--policy=idle").policy, "idle/other");
         let warnings = output("-S -t4 -h100 -d0").warnings;

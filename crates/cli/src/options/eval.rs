@@ -3,7 +3,7 @@
 use event::{Cpu, Duration, Result};
 use host::task::Policy;
 use measure::counter::Counter;
-use measure::cyclic::{Plan, Sleep, ThreadPlan};
+use measure::cyclic::{Begin, Plan, Sleep, ThreadPlan};
 use measure::gaps;
 use measure::histogram::OVERFLOWS_NAMED;
 use measure::load::{Load, LoadPlan};
@@ -205,7 +205,8 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
             break_over: None,
             bucket: BUCKET,
             buckets: BUCKETS,
-            aligned: None,
+            begin: Begin::default(),
+            sampled_for: None,
             sleep: Sleep::Until,
             kept: 0,
             overflows_named: OVERFLOWS_NAMED,

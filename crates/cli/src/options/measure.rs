@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use event::{Cpu, Duration, Error, ErrorKind, Result};
 use host::clock::Clock;
 use host::task::Policy;
-use measure::cyclic::{Plan, Sleep, ThreadPlan};
+use measure::cyclic::{Begin, Plan, Sleep, ThreadPlan};
 use measure::histogram::OVERFLOWS_NAMED;
 
 use super::cyclictest_output::CyclictestOutput;
@@ -140,7 +140,12 @@ impl CyclicOptions {
                 break_over: optional("--break-over", &typed.break_over)?,
                 bucket,
                 buckets: buckets(bucket, range)?,
-                aligned: aligned.transpose()?,
+                begin: Begin {
+                    at_second: typed.aligned.is_some(),
+                    apart: aligned.transpose()?.unwrap_or_default(),
+                    ..Begin::default()
+                },
+                sampled_for: None,
                 sleep: Sleep::Until,
                 kept: 0,
                 overflows_named: OVERFLOWS_NAMED,

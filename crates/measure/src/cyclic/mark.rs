@@ -14,6 +14,7 @@ const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 pub struct TraceMark {
     marker: File,
     switch: File,
+    root: PathBuf,
     limit: Duration,
     in_ns: bool,
 }
@@ -29,6 +30,11 @@ impl TraceMark {
         TraceMark::below(root.unwrap_or(Path::new(ROOTS[0])), limit, in_ns)
     }
 
+    /// Where its files are.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     fn below(root: &Path, limit: Duration, in_ns: bool) -> Result<TraceMark> {
         let open = |name: &str| {
             let path: PathBuf = root.join(name);
@@ -41,6 +47,7 @@ impl TraceMark {
         Ok(TraceMark {
             marker: open("trace_marker")?,
             switch: open("tracing_on")?,
+            root: root.to_owned(),
             limit,
             in_ns,
         })

@@ -32,7 +32,7 @@ use event::{Duration, Error, ErrorKind, Result, Tid};
 pub use mark::TraceMark;
 pub use pause::Pauser;
 pub use phases::{PHASES, PhaseFigures, PhaseSource, Stamps};
-pub use plan::{Break, Plan, Reading, Sample, Sleep, ThreadPlan};
+pub use plan::{Begin, Break, Plan, Reading, Sample, Sleep, ThreadPlan};
 
 use self::gate::Gate;
 use self::shared::{Figures, Running, Shared};
@@ -49,7 +49,7 @@ const END_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
 pub struct Run {
     shared: Arc<Shared>,
     threads: Vec<Running>,
-    aligned: Option<Duration>,
+    begin: Begin,
 }
 
 /// Reads the figures of a measurement that goes on, or has ended.
@@ -90,7 +90,7 @@ impl Run {
         let mut run = Run {
             shared,
             threads: Vec::with_capacity(plan.threads.len()),
-            aligned: plan.aligned,
+            begin: plan.begin,
         };
         for (number, one) in plan.threads.iter().enumerate() {
             match thread::start(number, one, plan, &run.shared) {
@@ -107,9 +107,10 @@ impl Run {
     /// Lets the threads measure from a common instant on, unless they do.
     pub fn go(&self) {
         let mut begin_ns = self.shared.first_instant_ns();
-        if self.aligned.is_some() {
+        if self.begin.at_second {
             begin_ns = (begin_ns / 1_000_000_000 + 1) * 1_000_000_000;
         }
+        begin_ns += self.begin.after.as_ns();
         if self.shared.gate.open(begin_ns) {
             self.shared.measured.begin();
         }

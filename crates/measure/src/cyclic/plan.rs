@@ -27,8 +27,10 @@ pub struct Plan {
     pub buckets: usize,
     /// Of so many samples beyond the last bucket the numbers are kept.
     pub overflows_named: usize,
-    /// The first instant is a multiple of a second, each thread this much after the one before.
-    pub aligned: Option<Duration>,
+    /// When the threads begin.
+    pub begin: Begin,
+    /// The first sample that a thread has this long after its begin is the last of all.
+    pub sampled_for: Option<Duration>,
     /// How the threads sleep.
     pub sleep: Sleep,
     /// Each thread keeps so many of its newest samples for [`super::Run::newest`]; zero for none.
@@ -41,6 +43,19 @@ pub struct Plan {
     pub mark: Option<Arc<TraceMark>>,
     /// Who knows what the kernel did, when samples are to be split into phases.
     pub phases: Option<Arc<dyn PhaseSource>>,
+}
+
+/// When the threads of a measurement begin: at a common instant, soon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Begin {
+    /// That instant is the begin of a second.
+    pub at_second: bool,
+    /// All begin so long after it.
+    pub after: Duration,
+    /// Each thread begins so long after the one before.
+    pub apart: Duration,
+    /// The first sample is due an interval after a thread's begin, else at it.
+    pub with_interval: bool,
 }
 
 /// How a thread sleeps from one instant to the next.

@@ -37,17 +37,27 @@ pub(super) fn start(
         newest: Newest::new(plan.kept),
     });
     let sleep = plan.sleep;
-    let offset_ns = plan.aligned.map_or(0, Duration::as_ns) * number as i64;
+    let offset_ns = plan.begin.apart.as_ns() * number as i64;
+    let lead_ns = match plan.begin.with_interval {
+        true => one.interval.as_ns(),
+        false => 0,
+    };
+    let sampled_for_ns = plan.sampled_for.map_or(i64::MAX, Duration::as_ns);
     let (own_plan, own_figures, own_shared) = (one.clone(), figures.clone(), shared.clone());
     let body = move || {
         let mut sample = 0;
         while let Some(begin_ns) = wait(&own_shared, &own_figures) {
             let begin_ns = begin_ns + offset_ns;
-            let samples = (number, sample);
             let (clock, interval) = (own_shared.clock, own_plan.interval);
-            let sleeper = Sleeper::new(sleep, clock, interval, begin_ns);
-            let from = (begin_ns, sleeper);
-            sample = measure(samples, from, &own_plan, &own_figures, &own_shared);
+            let first_ns = begin_ns + lead_ns;
+            let from = From {
+                thread: number,
+                sample,
+                at_ns: first_ns,
+                sleeper: Sleeper::new(sleep, clock, interval, first_ns),
+                until_ns: begin_ns.saturating_add(sampled_for_ns),
+            };
+            sample = measure(from, &own_plan, &own_figures, &own_shared);
             let done = own_shared.samples.is_some_and(|last| sample >= last);
             if done || own_figures.lost_cpu.load(Ordering::Relaxed) {
                 break;
@@ -85,21 +95,34 @@ fn wait(shared: &Shared, figures: &Figures) -> Option<i64> {
     begin_ns
 }
 
+/// Where a thread's loop begins.
+struct From {
+    /// Its number.
+    thread: usize,
+    /// That of its next sample.
+    sample: u64,
+    /// When that is due.
+    at_ns: i64,
+    /// How it sleeps until then.
+    sleeper: Sleeper,
+    /// The first sample from then on ends the measurement.
+    until_ns: i64,
+}
+
 /// The loop, until the gate is shut, the samples are taken or the CPU is gone; gives the number of
 /// the next sample. Nothing in it allocates, locks or calls the system, but for the sleep.
-fn measure(
-    (number, first): (usize, u64),
-    (begin_ns, mut sleeper): (i64, Sleeper),
-    plan: &ThreadPlan,
-    figures: &Figures,
-    shared: &Shared,
-) -> u64 {
+fn measure(from: From, plan: &ThreadPlan, figures: &Figures, shared: &Shared) -> u64 {
+    let From {
+        thread,
+        mut sample,
+        mut at_ns,
+        mut sleeper,
+        mut until_ns,
+    } = from;
     let clock = shared.clock;
     let mut steps = clock.can_be_set().then(|| StepWatch::new(clock));
     let interval_ns = plan.interval.as_ns();
     let last = shared.samples.unwrap_or(u64::MAX);
-    let mut at_ns = begin_ns;
-    let mut sample = first;
     while sample < last && shared.gate.is_open() {
         let slept = sleeper.sleep(at_ns);
         let now_ns = clock.now_ns();
@@ -110,7 +133,10 @@ fn measure(
         let was_set = steps.as_mut().is_some_and(StepWatch::look);
         let Slept::Until(due_ns) = slept_unless(was_set, slept) else {
             increase(&figures.unmeasured, u64::from(was_set));
-            at_ns = clock.now_ns() + interval_ns;
+            let anew_ns = clock.now_ns();
+            // It lasts as long as it was to, whatever the clock shows.
+            until_ns = until_ns.saturating_add(anew_ns - at_ns);
+            at_ns = anew_ns + interval_ns;
             sleeper.begin(at_ns);
             continue;
         };
@@ -124,7 +150,10 @@ fn measure(
             phases.add(at_ns, now_ns);
         }
         if latency_ns > shared.break_over_ns {
-            shared.breaks(number, sample, Duration::from_ns(latency_ns));
+            shared.breaks(thread, sample, Duration::from_ns(latency_ns));
+        }
+        if now_ns >= until_ns {
+            shared.gate.close();
         }
         sample += 1;
         at_ns += interval_ns;

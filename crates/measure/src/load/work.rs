@@ -209,8 +209,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// What a run that has done so much takes of the kernel; none for a compiler, whose object shows
-    /// it.
+    /// What a run that has done so much takes of the kernel; none for a compiler, whose object
+    /// shows it.
     fn needs(&self, done: &Row) -> Option<Needs> {
         let (processes, written) = match self.order.load {
             Load::Hackbench => (done[3], done[2]),

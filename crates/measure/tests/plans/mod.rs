@@ -2,7 +2,7 @@
 
 use event::Duration;
 use host::clock::Clock;
-use measure::cyclic::{Plan, Sleep, ThreadPlan};
+use measure::cyclic::{Begin, Plan, Sleep, ThreadPlan};
 use measure::histogram::OVERFLOWS_NAMED;
 
 /// Threads that take so many samples each, and nothing besides.
@@ -14,7 +14,8 @@ pub fn plan(threads: Vec<ThreadPlan>, samples: u64) -> Plan {
         break_over: None,
         bucket: Duration::from_us(1),
         buckets: 1000,
-        aligned: None,
+        begin: Begin::default(),
+        sampled_for: None,
         sleep: Sleep::Until,
         kept: 0,
         overflows_named: OVERFLOWS_NAMED,
