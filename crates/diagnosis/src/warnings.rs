@@ -204,7 +204,9 @@ pub(crate) fn record_command(info: &TraceInfo) -> &'static str {
              session; its own time alone: rtscope report flamegraph, periodtop"
         }
         Some("perf") => {
-            "perf record -a -k mono -e 'sched:*,irq:*,timer:*,irq_vectors:*'; or: rtscope record"
+            // perf may not sample `irq_work_exit`, and refuses all of a group with it.
+            "perf record -a -k mono -e 'sched:*,irq:*,timer:*,irq_vectors:[!i]*'; \
+             or: rtscope record"
         }
         Some("ftrace") => {
             "trace-cmd record -C mono -e sched -e irq -e timer -e irq_vectors; or: rtscope record"
@@ -284,7 +286,8 @@ mod tests {
             assert!(command.starts_with(expect), "{environment:?}: {command}");
         };
         check(&[], "rtscope record");
-        check(&[("tracer_name", "perf")], "perf record");
+        let refused = "perf record -a -k mono -e 'sched:*,irq:*,timer:*,irq_vectors:[!i]*'";
+        check(&[("tracer_name", "perf")], refused);
         check(&[("tracer_name", "lttng-ust")], "lttng enable-event");
         let ours = [("tracer_name", "lttng-ust"), ("rtscope_version", "0.1.0")];
         check(&ours, "rtscope record --user --events default");
