@@ -19,7 +19,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 10
+#define RTS_ABI_VERSION 11
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -33,6 +33,7 @@ typedef __INT64_TYPE__ rts_s64;
 #define RTS_CPU_WORDS 16
 #define RTS_EVIDENCE_SLOTS 512
 #define RTS_EVIDENCE_WORDS 48
+#define RTS_WORKED_WORDS 40
 #define RTS_SOFTIRQS_MAX 10
 #define RTS_PHASE_THREADS_MAX 1024
 #define RTS_GAPS_MAX 8
@@ -93,6 +94,7 @@ enum rts_evidence_kind {
 	RTS_EVIDENCE_RELEASED = 6,  // a target's timer proves a release before it was waited for
 	RTS_EVIDENCE_MOMENT = 7,    // a task of a hit as it was then
 	RTS_EVIDENCE_STEAL = 8,     // what the hypervisor took from a CPU
+	RTS_EVIDENCE_WORKED = 9,    // where a timer's interrupt found a target at its own work
 };
 
 // What a target waits for while it is blocked inside its activation.
@@ -313,6 +315,18 @@ struct rts_steal {
 	rts_u64 steal_ns;
 };
 
+// Where in its user code a target was, and what lies on its stack there: its callers are found by
+// the files that it runs, which user space reads.
+struct rts_worked {
+	struct rts_task task;
+	rts_s32 process; // as the watch's own PID namespace numbers it
+	rts_u32 words_length;
+	rts_u64 instruction;
+	rts_u64 stack_pointer;
+	rts_u64 frame_pointer;
+	rts_u64 words[RTS_WORKED_WORDS]; // from the stack pointer on
+};
+
 // `sequence` is 2 × the record's number + 1 while it is written, + 2 when it is whole: a reader
 // that sees an odd or changed value drops the slot.
 struct rts_evidence {
@@ -330,6 +344,7 @@ struct rts_evidence {
 		struct rts_released released;
 		struct rts_moment moment;
 		struct rts_steal steal;
+		struct rts_worked worked;
 	};
 };
 

@@ -225,6 +225,7 @@ struct pt_regs {
 	unsigned long bx;
 	unsigned long cx;
 	unsigned long bp;
+	unsigned long sp;
 } RELOCATED;
 #define regs_instruction(regs) BPF_CORE_READ(regs, ip)
 #define regs_user(regs) ((BPF_CORE_READ(regs, cs) & 3) == 3)
@@ -275,12 +276,15 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_in_set_priority(regs)                                                                 \
 	((regs)->orig_ax == 141 || (regs)->orig_ax == 142 || (regs)->orig_ax == 144 ||             \
 	 (regs)->orig_ax == 314)
+#define regs_stack_pointer(regs) ((regs)->sp)
+#define regs_frame_pointer(regs) ((regs)->bp)
 #define regs_sleep_clock(regs) ((regs)->di)
 #define regs_sleep_flags(regs) ((regs)->si)
 #define regs_sleep_time(regs) ((regs)->dx)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	rts_u64 regs[31];
+	rts_u64 sp;
 	rts_u64 pc;
 	rts_u64 pstate;
 	rts_u64 orig_x0;
@@ -322,6 +326,8 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_in_set_priority(regs)                                                                 \
 	((regs)->syscallno == 140 || (regs)->syscallno == 118 || (regs)->syscallno == 119 ||       \
 	 (regs)->syscallno == 274)
+#define regs_stack_pointer(regs) ((regs)->sp)
+#define regs_frame_pointer(regs) ((regs)->regs[29])
 #define regs_sleep_clock(regs) ((regs)->orig_x0)
 #define regs_sleep_flags(regs) ((regs)->regs[1])
 #define regs_sleep_time(regs) ((regs)->regs[2])

@@ -81,6 +81,7 @@ struct cpu_state {
 	rts_u32 came_policy;
 	rts_u32 served; // a deadline server runs it; nobody can tell any more when it leaves
 	rts_u64 stacks_paid_ns; // until then the stacks that were taken here are paid for
+	rts_u64 looked_ns; // when it was last noted where a target was at its work here
 	rts_u32 came_asks; // who came on last may ask others, or pass on what it was asked
 	rts_u32 padding;
 };

@@ -6,7 +6,7 @@
 #ifndef RTSCOPE_TIMER_H
 #define RTSCOPE_TIMER_H
 
-#include "evidence.h"
+#include "work.h"
 
 // An expiry that lies this little in the past when the timer is armed is the arming's own time.
 #define ARMED_LATE_NS_MIN 1000
@@ -122,6 +122,8 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 		bell_ring(cpu);
 	if (config.evidence_floor_ns && irq->active)
 		mark_who_stays(cpu, timer);
+	if (config.evidence_floor_ns && config.end_kind == RTS_END_BLOCKED && irq->active)
+		look_at_work(cpu, frame->entry_ns);
 	if (hrtimer_was_armed_late(timer, frame->expiry_ns)) {
 		frame->release_ns = frame->expiry_ns;
 		frame->expiry_ns = 0;

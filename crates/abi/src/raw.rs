@@ -8,7 +8,7 @@
 pub use event::evidence::raw::{COMM_LENGTH, STACK_MAX, Stack, Task};
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 pub const STEPS_MAX: usize = 16;
 pub const IRQS_MAX: usize = 8;
 pub const TIDS_MAX: usize = 64;

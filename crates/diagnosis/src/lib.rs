@@ -9,6 +9,7 @@
 //! - Never a false culprit: what the events do not prove is [`TermKind::Unexplained`].
 
 mod advice;
+mod at_work;
 mod compare;
 mod crosscheck;
 mod culprits;

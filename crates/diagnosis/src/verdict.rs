@@ -4,6 +4,7 @@ use event::{Cpu, Duration, TimeRange};
 use trace::TraceInfo;
 
 use crate::advice;
+use crate::at_work::{looks, seen_in};
 use crate::culprits::{FURTHER_SHARE_MIN, culprits, matters, of_own_work};
 use crate::diagnose::{is_virtual, steal_is_unreported};
 use crate::excluded::excluded;
@@ -23,6 +24,9 @@ const VECTOR_MAX: Duration = Duration::from_ms(1);
 const DELIVERY_MAX: Duration = Duration::from_us(100);
 /// A proven cause of at least this share carries a verdict although other time is unexplained.
 const CARRYING_SHARE: f64 = 0.5;
+
+/// So many looks at its own work are shown with their callers.
+const LOOKS_SHOWN: usize = 3;
 
 /// Why what the trace shows of the kernel's own work may be the work of the hypervisor. A task that
 /// had the CPU had it, whoever slowed it down; one that was stopped wanted none.
@@ -277,7 +281,7 @@ fn sentence(
         let others: String = besides(culprits)
             .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
             .collect();
-        return format!("{head}: {}{others}.", own_doing(late));
+        return format!("{head}: {}{others}.", own_doing(model, late));
     }
     let carries = |first: &&Culprit| first.share >= CARRYING_SHARE || late.ledger.is_good();
     let stolen = culprits.first().filter(carries);
@@ -406,14 +410,19 @@ fn is_out_of_runtime(late: &LateActivation) -> bool {
 }
 
 /// Nobody else's doing; what page faults took of it is not known.
-fn own_doing(late: &LateActivation) -> String {
+fn own_doing(model: &Model, late: &LateActivation) -> String {
     let faults = match late.page_faults {
         0 => String::new(),
         1 => ", with a page fault in it".to_owned(),
         faults => format!(", with {faults} page faults in it"),
     };
+    let seen = seen_in(model, late).map(|seen| format!(", seen in {seen}"));
+    let seen = seen.unwrap_or_default();
     let share = own_run(late).share_of(late.latency()) * 100.0;
-    format!("it ran itself for {} ({share:.1} %){faults}", own_run(late))
+    format!(
+        "it ran itself for {} ({share:.1} %){seen}{faults}",
+        own_run(late)
+    )
 }
 
 /// What a limit on real-time tasks did to one of them.
@@ -559,6 +568,11 @@ fn stacks(model: &Model, late: &LateActivation, culprits: &[Culprit]) -> Vec<(St
             {
                 add(format!("{} where it left the CPU", off.task), &off.stack);
             }
+        }
+    }
+    if is_own_work(late) {
+        for look in looks(model, late).take(LOOKS_SHOWN) {
+            add(format!("{} at its own work", look.task), &look.stack);
         }
     }
     if let Some(hit) = &late.hit {

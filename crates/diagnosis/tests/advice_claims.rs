@@ -255,6 +255,45 @@ fn whoever_takes_a_good_part_beside_own_work_is_in_the_advice_too() {
 }
 
 #[test]
+fn own_work_says_in_which_function_it_was_seen() {
+    let plan: &[&str] = &["clock_gettime+0x2d (libc.so.6)", "plan+0x12 (robot)"];
+    let other: &[&str] = &["log+0x3 (robot)"];
+    let check = |looks: &[&[&'static str]], expect: Option<&str>| {
+        let mut trace = woken(begun(VICTIM), VICTIM).preempt(FAIR, VICTIM);
+        for look in looks {
+            trace = trace.after(2_000).worked(VICTIM, look);
+        }
+        // Of another task, and of the next activation.
+        let trace = trace.worked(HOG, other).after(2_000).block(VICTIM, FAIR);
+        let end_ns = (1_004 + 2_000 * (looks.len() as i64 + 1)) * 1_000;
+        let task = VICTIM.tid;
+        let steps = [
+            (1_000_000, 3, 0, 9),
+            (1_002_000, 7, 0, task),
+            (1_004_000, 8, 0, task),
+            (end_ns, 10, 0, task),
+        ];
+        let trace = trace.hit_blocked(1, VICTIM, HOG, &steps);
+        let trace = trace.after(100).worked(VICTIM, other);
+        let found = diagnose(&trace.build(), &Query::default()).expect("a diagnosis");
+        let verdict = &found.groups[0].verdict;
+        match expect {
+            Some(expect) => assert!(verdict.sentence.contains(expect), "{}", verdict.sentence),
+            None => assert!(!verdict.sentence.contains("seen"), "{}", verdict.sentence),
+        }
+        let shown = verdict.stacks.iter();
+        let shown = shown.filter(|(what, _)| what.contains("at its own work"));
+        assert_eq!(shown.count(), looks.len());
+    };
+    check(&[], None);
+    check(&[plan], Some("seen in plan of robot at 1 of 1 looks"));
+    check(
+        &[plan, other, plan],
+        Some("seen in plan of robot at 2 of 3 looks"),
+    );
+}
+
+#[test]
 fn a_task_that_works_before_it_hands_on_is_told_to_hand_on_first() {
     let source = Task::rt(400, "source", 40);
     let trace = woken(begun(VICTIM), source).after(2).preempt(FAIR, source);

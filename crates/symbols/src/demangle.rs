@@ -25,6 +25,18 @@ pub(crate) fn is_called(mangled: &str, typed: &str) -> bool {
     })
 }
 
+/// What an author calls it, without parameters; as it is, where it is no mangled name.
+pub(crate) fn readable(mangled: &str) -> String {
+    if let Ok(name) = rustc_demangle::try_demangle(mangled) {
+        // Without the hash that makes it unique.
+        return format!("{name:#}");
+    }
+    let options = DemangleOptions::default().no_return_type().no_params();
+    let symbol = Symbol::new(mangled).ok();
+    let name = symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok());
+    name.unwrap_or_else(|| mangled.to_owned())
+}
+
 fn without_blanks(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| *c != ' ')
 }

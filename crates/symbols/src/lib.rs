@@ -12,6 +12,7 @@
 //!   ([`UserSymbols::problems`]).
 //! - Of several objects that lay at an address one after the other, the one of that time counts.
 
+mod callers;
 mod demangle;
 mod elf;
 mod maps;
@@ -19,6 +20,7 @@ mod mark;
 mod places;
 mod resolver;
 
+pub use callers::{CodeFiles, FoundAt, KERNEL_PAGE, LoadedCode};
 pub use elf::{build_id, build_id_of};
 pub use maps::{Binary, Mapped, ProcessMaps};
 pub use mark::{Argument, Operand, Register, WrittenArgument};

@@ -66,10 +66,12 @@ pub struct Places {
     pub is_stripped: bool,
 }
 
-struct Section {
+/// A section of a file.
+pub(crate) struct Section {
     name: u32,
     kind: u32,
-    address: u64,
+    /// Where it wants to lie.
+    pub address: u64,
     offset: u64,
     size: u64,
     link: u32,
@@ -82,11 +84,38 @@ struct Segment {
     size: u64,
 }
 
-struct Elf {
-    file: File,
+/// The parts of a file that is an executable or a library, read as they are asked for.
+pub(crate) struct Elf {
+    bytes: Bytes,
     sections: Vec<Section>,
     segments: Vec<Segment>,
     names: Vec<u8>,
+}
+
+enum Bytes {
+    Of(File),
+    /// No file has them.
+    Read(Vec<u8>),
+}
+
+impl Bytes {
+    fn length(&self) -> Option<u64> {
+        match self {
+            Bytes::Of(file) => file.metadata().ok().map(|facts| facts.len()),
+            Bytes::Read(bytes) => Some(bytes.len() as u64),
+        }
+    }
+
+    fn read_exact_at(&self, into: &mut [u8], offset: u64) -> Option<()> {
+        match self {
+            Bytes::Of(file) => file.read_exact_at(into, offset).ok(),
+            Bytes::Read(bytes) => {
+                let rest = bytes.get(usize::try_from(offset).ok()?..)?;
+                into.copy_from_slice(rest.get(..into.len())?);
+                Some(())
+            }
+        }
+    }
 }
 
 impl Places {
@@ -102,14 +131,11 @@ impl Places {
             ..Places::default()
         };
         for section in &elf.sections {
-            match section.kind {
-                SYMTAB | DYNSYM => elf.functions(section, &mut places.functions),
-                NOTE if elf.name(section) == b".note.stapsdt" => {
-                    elf.markers(section, &mut places.markers);
-                }
-                _ => (),
+            if section.kind == NOTE && elf.name(section) == b".note.stapsdt" {
+                elf.markers(section, &mut places.markers);
             }
         }
+        places.functions = elf.all_functions();
         places.functions.sort();
         places.functions.dedup();
         Ok(places)
@@ -136,16 +162,32 @@ impl Elf {
     fn open(path: &Path) -> Result<Elf> {
         let unreadable = |cause| Error::io(format!("cannot read {}", path.display()), cause);
         let file = File::open(path).map_err(unreadable)?;
-        let mut head = [0; 64];
-        let is_elf = file.read_exact_at(&mut head, 0).is_ok();
-        if !is_elf || !head.starts_with(b"\x7fELF\x02\x01") {
+        Elf::of_file(file).ok_or_else(|| {
             let what = "not a 64-bit little-endian ELF file";
-            return Err(Error::new(ErrorKind::Corrupt, what)
+            Error::new(ErrorKind::Corrupt, what)
                 .found(path.display().to_string())
-                .fix("name the program or library itself, not a script that starts it"));
+                .fix("name the program or library itself, not a script that starts it")
+        })
+    }
+
+    /// None when it is none.
+    pub(crate) fn of_file(file: File) -> Option<Elf> {
+        Elf::of(Bytes::Of(file))
+    }
+
+    /// The same of what lies in memory.
+    pub(crate) fn of_bytes(bytes: Vec<u8>) -> Option<Elf> {
+        Elf::of(Bytes::Read(bytes))
+    }
+
+    fn of(bytes: Bytes) -> Option<Elf> {
+        let mut head = [0; 64];
+        bytes.read_exact_at(&mut head, 0)?;
+        if !head.starts_with(b"\x7fELF\x02\x01") {
+            return None;
         }
         let mut elf = Elf {
-            file,
+            bytes,
             sections: Vec::new(),
             segments: Vec::new(),
             names: Vec::new(),
@@ -172,7 +214,25 @@ impl Elf {
         elf.sections = sections.collect();
         let names = elf.sections.get(usize::from(short(&head, 62)));
         elf.names = names.map(|section| elf.bytes(section)).unwrap_or_default();
-        Ok(elf)
+        Some(elf)
+    }
+
+    /// The section of this name, and its bytes.
+    pub(crate) fn section(&self, name: &[u8]) -> Option<(&Section, Vec<u8>)> {
+        let mut sections = self.sections.iter();
+        let section = sections.find(|section| self.name(section) == name)?;
+        Some((section, self.bytes(section)))
+    }
+
+    /// All functions, by the tables of symbols.
+    pub(crate) fn all_functions(&self) -> Vec<Function> {
+        let mut functions = Vec::new();
+        for section in &self.sections {
+            if matches!(section.kind, SYMTAB | DYNSYM) {
+                self.functions(section, &mut functions);
+            }
+        }
+        functions
     }
 
     fn table(&self, offset: u64, count: u16, entry_bytes: usize) -> Vec<u8> {
@@ -184,18 +244,16 @@ impl Elf {
 
     /// Bytes of the file; none when they are not there, or too many.
     fn read(&self, offset: u64, size: u64) -> Vec<u8> {
-        let is_there = self.file.metadata().is_ok_and(|facts| {
-            offset
-                .checked_add(size)
-                .is_some_and(|end| end <= facts.len())
-        });
+        let end = offset.checked_add(size);
+        let length = self.bytes.length();
+        let is_there = end.is_some_and(|end| length.is_some_and(|length| end <= length));
         if !is_there || size > TABLE_BYTES_MAX {
             return Vec::new();
         }
         let mut bytes = vec![0; size as usize];
-        match self.file.read_exact_at(&mut bytes, offset) {
-            Ok(()) => bytes,
-            Err(_) => Vec::new(),
+        match self.bytes.read_exact_at(&mut bytes, offset) {
+            Some(()) => bytes,
+            None => Vec::new(),
         }
     }
 
@@ -216,6 +274,16 @@ impl Elf {
         };
         let segment = self.segments.iter().find(holds)?;
         segment.offset.checked_add(address - segment.address)
+    }
+
+    /// Where what is in the file at `offset` wants to lie.
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
+        let mut places = self.segments.iter().filter_map(|segment| {
+            let inside = offset.checked_sub(segment.offset)?;
+            let address = segment.address.checked_add(inside)?;
+            (inside < segment.size).then_some(address)
+        });
+        places.next()
     }
 
     fn functions(&self, section: &Section, functions: &mut Vec<Function>) {

@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{HeaderKind, PayloadWriter, StreamMeta, StreamWriter, TraceWriter};
 use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, Result};
 use ring::{LoadedObject, RingFile};
 use rustix::fs::{CWD, Mode, OFlags};
+use symbols::{KERNEL_PAGE, LoadedCode};
 
 use super::contexts;
 use super::proc::{Mapping, mapping, maps_rings};
@@ -288,10 +290,48 @@ fn mapped_objects(mappings: &[Mapping<'_>]) -> Vec<(LoadedObject, u64)> {
     objects
 }
 
+/// The code of the process whose folder in `/proc` is this, called as we find it: it may have a
+/// root of its own. What is no file any more, or another one, is left out.
+pub(crate) fn loaded_code(folder: &Path) -> Vec<LoadedCode> {
+    let mut text = String::new();
+    let read = std::fs::File::open(folder.join("maps"))
+        .and_then(|maps| maps.take(MAPPINGS_BYTES_MAX).read_to_string(&mut text));
+    if read.is_err() {
+        return Vec::new();
+    }
+    let code = |line: &str| match line.ends_with(KERNEL_PAGE) {
+        true => kernel_page(line),
+        false => file_code(folder, &mapping(line)?),
+    };
+    text.lines().filter_map(code).collect()
+}
+
+fn file_code(folder: &Path, mapping: &Mapping<'_>) -> Option<LoadedCode> {
+    let inside = mapping.path.trim_start_matches('/');
+    let path = folder.join("root").join(inside);
+    let is_same = |facts: &std::fs::Metadata| facts.is_file() && facts.ino() == mapping.inode;
+    let is_there = mapping.is_code && std::fs::metadata(&path).is_ok_and(|facts| is_same(&facts));
+    is_there.then_some(LoadedCode {
+        begin: mapping.begin,
+        end: mapping.end,
+        offset: mapping.offset,
+        path,
+    })
+}
+
+fn kernel_page(line: &str) -> Option<LoadedCode> {
+    let (begin, end) = line.split(' ').next()?.split_once('-')?;
+    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+    Some(LoadedCode {
+        begin: hexadecimal(begin)?,
+        end: hexadecimal(end)?,
+        offset: 0,
+        path: KERNEL_PAGE.into(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]

@@ -28,6 +28,7 @@ pub(crate) use forgotten::{switch_off, switch_off_left_by};
 pub use list::{Listed, list};
 pub use look::{LookSummary, Whose, look};
 pub(crate) use look::{look_since, write as write_rings};
+pub(crate) use map::loaded_code;
 pub(crate) use places::{directories, make_way};
 pub use process::UserProcess;
 pub(crate) use session::{PARTS, UserFigures, UserRecorder, UserTarget, UserTurn};

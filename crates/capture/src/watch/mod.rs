@@ -17,6 +17,7 @@ mod pair;
 mod snapshots;
 mod tracker_names;
 mod trackers;
+mod work;
 
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ use ftrace::Formats;
 use trace::Symbols;
 
 use super::armed::Caught;
+use super::work::name_work;
 use super::{CallReport, FlightRecorder, HitReport, Snapshot, SnapshotTiming};
 use crate::functions::{self, Version, kernel_functions};
 use crate::pages::{History, Pages};
@@ -224,6 +225,7 @@ impl Desk {
             found.map_or_else(String::new, named)
         };
         caught.hits.iter_mut().for_each(|hit| hit.symbolise(name));
+        name_work(&mut caught.evidence, &caught.hits);
         let evidence = caught.evidence.iter_mut();
         evidence.for_each(|record| record.symbolise(name));
         let written = self

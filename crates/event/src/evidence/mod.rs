@@ -24,6 +24,7 @@ mod sum;
 mod task;
 mod throttled;
 pub mod tracked;
+mod worked;
 
 use crate::{ClassId, Cpu, EventClass, Instant};
 use from_kernel::FromKernel;
@@ -46,6 +47,7 @@ pub use stopped::{Asleep, StopKind, Stopped};
 pub use sum::Sum;
 pub use task::TaskRef;
 pub use throttled::Throttled;
+pub use worked::{FoundStack, Worked};
 
 /// All kinds: each a variant, the place for its records, its number in `bpf/event.h`.
 macro_rules! kinds {
@@ -180,6 +182,8 @@ kinds! {
     Moment in moments = 7,
     /// What the hypervisor took.
     Steal in steal = 8,
+    /// Where a target was at its own work.
+    Worked in worked = 9,
 }
 
 impl Kind {

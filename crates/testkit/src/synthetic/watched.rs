@@ -3,7 +3,7 @@
 use event::{Cpu, Instant, TimeRange, Value};
 use trace::{LossCause, Lost, LostFrom};
 
-use super::{SyntheticTrace, Task, int, text};
+use super::{SyntheticTrace, Task, frames, int, text};
 
 /// Bits of a moment's flags, as in `docs/format/evidence.md`.
 pub mod moment {
@@ -138,6 +138,13 @@ impl SyntheticTrace {
             ("why", Value::Signed(why)),
         ]);
         self.event("rtscope_released", &fields)
+    }
+
+    /// Evidence: a timer's interrupt finds `task` at its own work now, in this user code.
+    pub fn worked(self, task: Task, stack: &[&'static str]) -> Self {
+        let mut fields = task_fields(task).to_vec();
+        fields.extend([("pid", int(task.tid)), ("stack", frames(stack))]);
+        self.event("rtscope_worked", &fields)
     }
 
     /// Evidence: the hypervisor took so much of this CPU between `begin_us` and now.
