@@ -15,6 +15,9 @@ pub enum Grade {
     Complete,
     /// It was still open at an edge of the window, or begins before the window.
     Censored,
+    /// Events were left out inside of it, for a tenth of it at most: as while the recorder stood
+    /// still for a hit right before. A watch saw where it begins and ends.
+    Paused,
     /// The switch that ends it was not recorded, or one on the CPU on which its task seems to wait
     /// still: it lasted for as long at least, or its task has run.
     Unrecorded,
@@ -28,6 +31,7 @@ impl Grade {
         match self {
             Grade::Complete => "complete",
             Grade::Censored => "censored",
+            Grade::Paused => "paused",
             Grade::Unrecorded => "unrecorded",
             Grade::Lossy => "lossy",
         }

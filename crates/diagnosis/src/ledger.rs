@@ -169,7 +169,10 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
     let unseen = account.watched.is_none() && model.has_loss(last_wait(account));
     let lacks_evidence = model.lacks_evidence(range, account.watched);
     let grade = if model.is_lossy(range, cpus) || unseen || lacks_evidence {
-        Grade::Lossy
+        match !lacks_evidence && is_short_pause(model, account, range) {
+            true => Grade::Paused,
+            false => Grade::Lossy,
+        }
     } else if account.waiting
         || model.has_edge(account.origin.as_ns(), account.end.as_ns())
         || terms.iter().any(|term| term.kind == edge)
@@ -183,6 +186,17 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
         total: account.end - account.origin,
         grade,
     }
+}
+
+/// What was left out for less than this part of an activation is no cause of half of it.
+const PAUSE_SHARE_MAX: f64 = 0.1;
+
+/// Whether a watch saw where it begins and ends, and its recorder left out a short part of it: all
+/// that is named is outside of that.
+fn is_short_pause(model: &Model, account: &Account<'_>, range: TimeRange) -> bool {
+    let is_over = account.watched.is_some_and(|end| end != EndKind::Waiting);
+    let left_out = model.left_out(range).filter(|_| is_over);
+    left_out.is_some_and(|left_out| left_out.share_of(range.end - range.begin) <= PAUSE_SHARE_MAX)
 }
 
 /// The target's own wait for a CPU, to its end.

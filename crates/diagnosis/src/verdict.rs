@@ -135,7 +135,7 @@ fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit
     let carries = first.share >= CARRYING_SHARE;
     match late.ledger.grade {
         Grade::Lossy | Grade::Unrecorded => false,
-        Grade::Censored => carries,
+        Grade::Censored | Grade::Paused => carries,
         Grade::Complete => carries || late.ledger.is_good() && !is_own_doing(late),
     }
 }
@@ -319,7 +319,7 @@ fn doubt(model: &Model, late: &LateActivation, stolen: Option<String>) -> Option
     let is_unseen = late.hit.as_ref().is_some_and(|hit| hit.unseen);
     let why = match late.ledger.grade {
         Grade::Lossy if lacks_evidence(model, late) => "a part of what the watch saw is missing",
-        Grade::Lossy => "events were lost inside it",
+        Grade::Lossy | Grade::Paused => "events were lost inside it",
         Grade::Unrecorded if is_unseen => "its wake-up was not seen",
         Grade::Unrecorded => "a switch to it was not recorded",
         _ if stolen.is_some() => return stolen,
@@ -382,7 +382,7 @@ fn is_own_work(late: &LateActivation) -> bool {
     let surely = own_run(late) - late.stolen_max;
     !is_in_time(late)
         && !is_out_of_runtime(late)
-        && late.ledger.grade <= Grade::Censored
+        && late.ledger.grade <= Grade::Paused
         && surely.share_of(late.latency()) >= CARRYING_SHARE
 }
 

@@ -308,6 +308,31 @@ fn lost_events_forbid_a_verdict() {
     check(trace.at(9_000).block(HOG, VICTIM), &["burner"], false);
 }
 
+/// A watch's hit of a wait of 8 ms, in which events were left out for `lost_us` at its begin.
+fn paused(lost_us: i64) -> SyntheticTrace {
+    let trace = interrupt(burning(), 1000).lost(1_500, 1_500 + lost_us);
+    let steps = [
+        (1_000_000, 3, 0, 9),
+        (1_002_000, 7, 0, VICTIM.tid),
+        (9_000_000, 8, 0, VICTIM.tid),
+    ];
+    let trace = trace.at(2_600).preempt(HOG, SECOND).after(10);
+    let trace = trace.block(SECOND, HOG).at(9_000).block(HOG, VICTIM);
+    trace.hit(1, VICTIM, HOG, &steps)
+}
+
+#[test]
+fn what_a_recorder_leaves_out_for_a_short_time_forbids_no_verdict_on_the_rest_of_a_hit() {
+    check(paused(500), &["burner"], true);
+    // More than a tenth.
+    check(paused(900), &["burner"], false);
+    // Without a watch nobody knows where it begins and ends.
+    let trace = interrupt(burning(), 1000).lost(1_500, 2_000);
+    let trace = trace.at(2_600).preempt(HOG, SECOND).after(10);
+    let trace = trace.block(SECOND, HOG).at(9_000).block(HOG, VICTIM);
+    check(trace, &["burner"], false);
+}
+
 #[test]
 fn an_open_wait_is_told_as_a_wait() {
     let trace = interrupt(burning(), 1000).at(9_000).timer_irq();

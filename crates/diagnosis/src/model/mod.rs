@@ -20,10 +20,11 @@ mod tasks;
 mod timeline;
 mod wake;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use event::{Cpu, Duration, Instant, Result, TimeRange};
-use trace::{Item, Lost, LostFrom, Trace};
+use trace::{Item, LossCause, Lost, LostFrom, Trace};
 
 use crate::diagnose::is_virtual;
 use crate::evidence::Evidence;
@@ -234,6 +235,24 @@ impl Model {
         let may_be_seen = |from| from != LostFrom::Recording;
         let overlaps = |lost: TimeRange| lost.begin <= end && begin <= lost.end;
         self.families.hit && lost.any(|lost| may_be_seen(lost.from) && overlaps(lost.range))
+    }
+
+    /// For how long events were left out inside `range`, of the CPU where that is most; none where
+    /// a part of the trace cannot be read: nobody knows what that hides.
+    pub fn left_out(&self, range: TimeRange) -> Option<Duration> {
+        let mut of_cpus: BTreeMap<Option<Cpu>, Duration> = BTreeMap::new();
+        for lost in self.events_lost() {
+            let begin = lost.range.begin.max(range.begin);
+            let inside = known_from(lost).min(range.end) - begin;
+            if inside < Duration::ZERO {
+                continue;
+            }
+            if !matches!(lost.cause, LossCause::Discarded | LossCause::Overrun) {
+                return None;
+            }
+            *of_cpus.entry(lost.cpu).or_default() += inside;
+        }
+        Some(of_cpus.into_values().max().unwrap_or_default())
     }
 
     /// Whether events were lost on any CPU inside `range`: a task may have run there.
