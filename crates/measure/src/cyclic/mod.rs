@@ -27,7 +27,7 @@ mod thread;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use event::{Duration, Error, ErrorKind, Result, Tid};
+use event::{Duration, Error, ErrorKind, Instant, Result, Tid};
 
 pub use mark::TraceMark;
 pub use pause::Pauser;
@@ -136,6 +136,13 @@ impl Run {
     pub fn measured(&self) -> Duration {
         let figures = self.threads.iter().map(|running| &running.figures);
         self.shared.measured.so_far(Figures::ended(figures))
+    }
+
+    /// When the thread of this number had its last sample; none while it goes on.
+    pub fn ended_of(&self, tid: Tid) -> Option<Instant> {
+        let mut threads = self.threads.iter();
+        let running = threads.find(|running| running.tid == tid)?;
+        Figures::ended(std::iter::once(&running.figures))
     }
 
     /// The threads, in the order of the plan.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bpf_host::Members;
 use capture::Keep;
 use capture::watch::{HitReport, Status, WatchObserver};
-use event::{Duration, Result, TaskPattern};
+use event::{Duration, Instant, Result, TaskPattern, TimeRange};
 use host::capabilities::Capabilities;
 use host::task::Hurry;
 use report::Late;
@@ -46,6 +46,8 @@ pub(super) fn watch(
         exec: explain.actions.exec.as_deref(),
         running: Running::default(),
         hurry: Some(Hurry::begin()),
+        over: explain.over,
+        no_samples: 0,
     };
     let command_line = capture::own_command_line();
     let watched = watch::session(&options(explain))?;
@@ -53,7 +55,7 @@ pub(super) fn watch(
     observer.running.finish();
     Ok(Late {
         over: explain.over,
-        explained: status.hits,
+        explained: status.hits.saturating_sub(observer.no_samples),
         suppressed: status.statistics.suppressed,
         lost: status.statistics.lost,
         cost: status.cost.programs,
@@ -118,6 +120,15 @@ struct Explainer<'a> {
     /// Until it is armed, which takes a second of a CPU, and ten where loads have most of it; and
     /// once nobody measures any more.
     hurry: Option<Hurry>,
+    over: Duration,
+    /// Hits that were none: what a thread did as it ended.
+    no_samples: u64,
+}
+
+/// Whether a sample of a thread that had its last one at `ended` was late: what that thread did
+/// behind it, it did to end.
+fn is_sample(hit: TimeRange, ended: Option<Instant>, over: Duration) -> bool {
+    hit.end.min(ended.unwrap_or(hit.end)) - hit.begin >= over
 }
 
 impl WatchObserver for Explainer<'_> {
@@ -129,6 +140,15 @@ impl WatchObserver for Explainer<'_> {
     }
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
+        let range = TimeRange {
+            begin: report.hit.origin,
+            end: report.hit.end,
+        };
+        let ended = self.session.run.ended_of(report.hit.task.tid);
+        if !is_sample(range, ended, self.over) {
+            self.no_samples += 1;
+            return Ok(());
+        }
         if let Some(command) = self.exec {
             self.running
                 .start(command, &hit_value(report).to_string())?;
@@ -146,5 +166,31 @@ impl WatchObserver for Explainer<'_> {
             self.hurry = Some(Hurry::begin());
         }
         Ok(!is_over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_measuring_thread_does_behind_its_last_sample_is_none() {
+        let check = |(begin, end): (i64, i64), ended: Option<i64>, expect: bool| {
+            let at = |ms: i64| Instant::from_ns(ms * 1_000_000);
+            let range = TimeRange {
+                begin: at(begin),
+                end: at(end),
+            };
+            let found = is_sample(range, ended.map(at), Duration::from_ms(3));
+            assert_eq!(found, expect, "{begin} to {end}, {ended:?}");
+        };
+        // It goes on, and was late.
+        check((10, 14), None, true);
+        check((10, 14), Some(20), true);
+        // Its last sample was late, and it took a while to end.
+        check((10, 30), Some(14), true);
+        // It was not, and it waited for somebody as it ended.
+        check((10, 30), Some(11), false);
+        check((12, 30), Some(11), false);
     }
 }
