@@ -111,9 +111,21 @@ pub(crate) fn pin(cpus: &[Cpu]) {
 /// (SCHED_FIFO 1), so that a busy machine does not keep a stopped recorder waiting; for tasks of
 /// the same priority see [`let_equals_run`]. Without the privilege it stays as it is.
 pub(crate) fn be_prompt() {
-    let param = libc::sched_param { sched_priority: 1 };
+    be_scheduled(libc::SCHED_FIFO, 1);
+}
+
+/// Schedules this thread as fair tasks are: while it works for long on what can wait, it makes
+/// nobody late.
+pub(crate) fn be_patient() {
+    be_scheduled(libc::SCHED_OTHER, 0);
+}
+
+fn be_scheduled(policy: i32, priority: i32) {
+    let param = libc::sched_param {
+        sched_priority: priority,
+    };
     // SAFETY: the call reads one initialised struct and affects this thread only.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) };
+    unsafe { libc::sched_setscheduler(0, policy, &param) };
 }
 
 /// Lets tasks of the same priority run first. A task at SCHED_FIFO 1 is no less urgent than this

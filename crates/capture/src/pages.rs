@@ -164,8 +164,8 @@ pub struct Pages {
     pub cpus: Vec<CpuPages>,
     /// What happened from then on is for the next drain, though some of it is in the pages.
     pub until: Instant,
-    /// When the recorder ran again behind a stop: what happened until then is not in the pages.
-    pub resumed: Vec<Instant>,
+    /// When the recorder stood still: what happened then is not in the pages.
+    pub stops: Vec<TimeRange>,
 }
 
 impl Pages {
@@ -223,12 +223,12 @@ impl History {
     /// The pages that may hold events of `range`, shared with this history. A CPU without any is
     /// listed with none.
     pub fn overlapping(&self, range: TimeRange) -> Pages {
-        let resumed = self.drains.iter().flat_map(|pages| &pages.resumed);
-        let is_inside = |at: &Instant| range.begin < *at && *at < range.end;
+        let stops = self.drains.iter().flat_map(|pages| &pages.stops);
+        let is_inside = |stop: &TimeRange| range.begin < stop.end && stop.end < range.end;
         let mut found = Pages {
             cpus: Vec::new(),
             until: range.end,
-            resumed: resumed.copied().filter(is_inside).collect(),
+            stops: stops.copied().filter(is_inside).collect(),
         };
         for cpu in self.drains.iter().flat_map(|pages| &pages.cpus) {
             let spans = cpu.spans.iter().filter_map(|span| span.overlapping(range));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use event::{Cpu, Error, ErrorKind, Instant, Result, Tid};
+use event::{Cpu, Error, ErrorKind, Instant, Result, Tid, TimeRange};
 use ftrace::{
     CpuStatistics, EventName, Formats, Instance, Page, PageLayout, PagePipe, Switch, Tracefs,
 };
@@ -218,11 +218,23 @@ impl Recorder {
             });
         }
         self.refill_spares();
-        Ok(Pages {
+        let mut pages = Pages {
             cpus,
             until,
-            resumed: std::mem::take(&mut self.resumed),
-        })
+            stops: Vec::new(),
+        };
+        // All rings stop at once: it ran until the last event of any, before `until`. Since when it
+        // stood still before an earlier start nobody knows.
+        let newest = pages.newest();
+        let stop = |end: Instant| TimeRange {
+            begin: newest.filter(|_| end == until).unwrap_or(Instant::MIN),
+            end,
+        };
+        pages.stops = std::mem::take(&mut self.resumed)
+            .into_iter()
+            .map(stop)
+            .collect();
+        Ok(pages)
     }
 
     /// What each CPU's ring has counted.

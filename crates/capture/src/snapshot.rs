@@ -249,7 +249,7 @@ fn convert(
     formats: &Formats,
     window: TimeRange,
 ) -> Result<CpuTotals> {
-    let mut converter = converter.without(of.until, &of.resumed);
+    let mut converter = converter.without(of.until, &of.stops);
     let overwritten =
         |page: &[u8]| Page::parse(&formats.layout, page).is_ok_and(|page| page.missed.is_some());
     if !pages.iter().next().is_some_and(overwritten) {

@@ -1,5 +1,6 @@
 //! One CPU's pages into one CTF stream, losses at their places.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use ctf::writer::{StreamTotals, StreamWriter};
@@ -69,8 +70,8 @@ pub struct CpuConverter {
     backwards: u64,
     /// From the pages' clock to the trace's.
     shift_ns: i64,
-    /// Until then the ring stood still, once more for each; the last one first.
-    stood_until_ns: Vec<u64>,
+    /// When the ring stood still, from the last moment at which it ran; the last one first.
+    stops_ns: Vec<(u64, u64)>,
     /// What happens from then on is left out.
     end_ns: u64,
 }
@@ -104,7 +105,7 @@ impl CpuConverter {
             damaged_pages: 0,
             backwards: 0,
             shift_ns: 0,
-            stood_until_ns: Vec::new(),
+            stops_ns: Vec::new(),
             end_ns: u64::MAX,
         }
     }
@@ -114,13 +115,14 @@ impl CpuConverter {
         CpuConverter { shift_ns, ..self }
     }
 
-    /// The same for a ring that stood still up to each of `resumed`, where at least one event is
-    /// missing that nobody counted; what happens from `end` on is left out.
-    pub fn without(self, end: Instant, resumed: &[Instant]) -> Self {
-        let mut stood_until_ns: Vec<u64> = resumed.iter().copied().map(nanoseconds).collect();
-        stood_until_ns.sort_unstable_by(|a, b| b.cmp(a));
+    /// The same for a ring that stood still in each of `stops`, where at least one event is missing
+    /// that nobody counted; what happens from `end` on is left out.
+    pub fn without(self, end: Instant, stops: &[TimeRange]) -> Self {
+        let ns = |stop: &TimeRange| (nanoseconds(stop.begin), nanoseconds(stop.end));
+        let mut stops_ns: Vec<(u64, u64)> = stops.iter().map(ns).collect();
+        stops_ns.sort_unstable_by_key(|(_, end_ns)| Reverse(*end_ns));
         CpuConverter {
-            stood_until_ns,
+            stops_ns,
             end_ns: nanoseconds(end),
             ..self
         }
@@ -128,7 +130,11 @@ impl CpuConverter {
 
     /// Counts the stops that were over by `time_ns`.
     fn stops_until(&mut self, time_ns: u64) -> Result<()> {
-        while let Some(at_ns) = self.stood_until_ns.pop_if(|at_ns| *at_ns <= time_ns) {
+        let is_over = |stop: &mut (u64, u64)| stop.1 <= time_ns;
+        while let Some((since_ns, at_ns)) = self.stops_ns.pop_if(is_over) {
+            // Up to there it ran, also where nothing happened for long.
+            self.last_ns = self.last_ns.max(since_ns);
+            self.stream.covers(Instant::from_ns(self.last_ns as i64))?;
             self.lost(self.discarded.saturating_add(1))?;
             // From then on everything is seen again, also where nothing happens for long.
             self.covers(Instant::from_ns(at_ns as i64))?;

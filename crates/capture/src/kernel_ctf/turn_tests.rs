@@ -83,3 +83,45 @@ fn what_is_lost_at_the_turn_is_counted_once() {
     let pages = [page(&[10], MISSED), page(&[30], 0), page(&[40], MISSED)];
     check(&pages, 1, [(1, 1, Some((10, 10))), (2, 1, Some((30, 40)))]);
 }
+
+/// When events of this stream are missing, of a ring that stood still in `stops`.
+fn missing(pages: &[Vec<u8>], stops: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let format = EventFormat::parse("test", FORMAT).expect("a format");
+    let formats = Formats::new(PageLayout::LP64, [format]);
+    let classes = (Arc::new(KernelClasses::compile(&formats)), &[][..]);
+    let root = folder.path().join("trace");
+    let mut trace = KernelTrace::create(&root, classes, Vec::new(), 0, false).expect("a trace");
+    let groups = Arc::new(ThreadGroups::default());
+    let stop = |(begin, end): &(i64, i64)| TimeRange {
+        begin: Instant::from_ns(*begin),
+        end: Instant::from_ns(*end),
+    };
+    let stops: Vec<_> = stops.iter().map(stop).collect();
+    let converter = trace.cpu(Cpu(0), &groups).expect("a stream");
+    let mut converter = converter.without(Instant::MAX, &stops);
+    for page in pages {
+        converter.page(page, Before::Running, 0).expect("converted");
+    }
+    converter.finish().expect("written");
+    drop(trace);
+    let opened = trace::Trace::open(&root).expect("a trace");
+    let mut cursor = opened.cursor(TimeRange::ALL);
+    let mut missing = Vec::new();
+    while let Some(item) = cursor.next().expect("it is read") {
+        if let trace::Item::Lost(lost) = item {
+            missing.push((lost.range.begin.as_ns(), lost.range.end.as_ns()));
+        }
+    }
+    missing
+}
+
+#[test]
+fn what_is_missing_of_a_ring_that_stood_still_begins_where_any_ring_last_ran() {
+    let pages = [page(&[10, 90], 0)];
+    assert_eq!(missing(&pages, &[(60, 70)]), [(60, 70)]);
+    // Where nobody knows since when it stood still, behind its own last event.
+    let unknown = missing(&pages, &[(0, 70)]);
+    assert_eq!(unknown, [(10, 70)]);
+    assert_eq!(missing(&pages, &[(20, 30), (60, 70)]), [(20, 30), (60, 70)]);
+}

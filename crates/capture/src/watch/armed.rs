@@ -313,7 +313,11 @@ fn catch(recorder: &mut Recorder, caught: &mut Caught, is_whole: bool) -> Result
         false => clock::monotonic(),
     };
     if is_whole {
-        caught.pages = Some(recorder.drain(caught.running)?);
+        // The recorder runs: nobody who is watched is to wait for a copy of some megabytes.
+        housekeeping::be_patient();
+        let pages = recorder.drain(caught.running);
+        housekeeping::be_prompt();
+        caught.pages = Some(pages?);
     }
     Ok(())
 }
