@@ -192,6 +192,7 @@ fn machine(account: bool) -> Machine {
             .to_string_lossy()
             .into_owned(),
         clocksource: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        clock_offset_ns: parse::clock_offset_ns(&text("/proc/self/timens_offsets")),
         steal: hypervisor::steal_report(virtualised, hypervisor::leaves(), account, &command_line),
         virtualised,
         governors: governors.into_iter().collect(),

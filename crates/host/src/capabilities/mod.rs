@@ -211,6 +211,9 @@ pub struct Machine {
     pub cpus_isolated: Vec<Cpu>,
     /// The kernel's clocksource.
     pub clocksource: Option<String>,
+    /// How far our clock is ahead of the one that the kernel stamps its events with: of a time
+    /// namespace.
+    pub clock_offset_ns: i64,
     /// Whether a hypervisor runs below.
     pub virtualised: bool,
     /// Whether the time that it takes can be known.

@@ -41,6 +41,17 @@ pub fn cgroup_v1<'a>(cgroups: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
+/// The offset of the monotonic clock in `/proc/self/timens_offsets`; 0 where the kernel has no time
+/// namespaces.
+pub fn clock_offset_ns(offsets: &str) -> i64 {
+    let offset = |line: &str| -> Option<i64> {
+        let mut words = line.strip_prefix("monotonic")?.split_whitespace();
+        let (seconds, ns): (i64, i64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
+    };
+    offsets.lines().find_map(offset).unwrap_or(0)
+}
+
 /// The choice in force in a line such as `none [integrity] confidentiality` or `none (full)`.
 pub fn choice(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| {

@@ -146,6 +146,7 @@ impl Capabilities {
                 Rung::Bpf
             }
             Verb::Record => {
+                lacks.extend(self.clock_lack());
                 lacks.extend(self.tracefs_lacks(Effect::Stops));
                 lacks.extend(self.symbol_lack());
                 lacks.extend(self.function_lack());
@@ -242,6 +243,9 @@ impl Capabilities {
         let stop = |kind, what: &str, found: String, fix: &str| {
             Some(Lack::new(Effect::Stops, kind, what, found, fix))
         };
+        if let Some(lack) = self.clock_lack() {
+            return Some(lack);
+        }
         if let Some(mode) = self
             .bpf
             .lockdown
@@ -315,6 +319,24 @@ impl Capabilities {
             lacks.push(lack("late timers have no interrupted function", found, fix));
         }
         lacks
+    }
+
+    /// What a task did in the instants of our clock would be told of what it did in others.
+    fn clock_lack(&self) -> Option<Lack> {
+        let offset_ns = self.machine.clock_offset_ns;
+        let lack = || {
+            Lack::new(
+                Effect::Stops,
+                ErrorKind::Unsupported,
+                "our clock is not the one that the kernel stamps its events with",
+                format!(
+                    "a time namespace, {} s ahead (/proc/self/timens_offsets)",
+                    offset_ns as f64 / 1e9
+                ),
+                "run it outside of that namespace: sudo nsenter --target 1 --time rtscope …",
+            )
+        };
+        (offset_ns != 0).then(lack)
     }
 
     fn tracefs_lacks(&self, effect: Effect) -> Option<Lack> {

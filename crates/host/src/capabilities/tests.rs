@@ -58,6 +58,24 @@ fn check(change: impl Fn(&mut Capabilities), verb: Verb, expect: Option<(ErrorKi
 }
 
 #[test]
+fn whose_clock_is_not_the_kernels_explains_nothing() {
+    let offsets = "monotonic     1000000         5\nboottime            0         0\n";
+    assert_eq!(parse::clock_offset_ns(offsets), 1_000_000_000_000_005);
+    assert_eq!(parse::clock_offset_ns(""), 0);
+    let apart = |found: &mut Capabilities| found.machine.clock_offset_ns = -1_500_000_000;
+    let expect = (
+        ErrorKind::Unsupported,
+        "a time namespace, -1.5 s ahead (/proc/self/timens_offsets)",
+        "run it outside of that namespace: sudo nsenter --target 1 --time rtscope …",
+    );
+    for verb in [Verb::Watch, Verb::Record, Verb::Demo, Verb::Tune] {
+        check(apart, verb, Some(expect));
+    }
+    // Threads of our own look at one clock alone.
+    check(apart, Verb::Measure, None);
+}
+
+#[test]
 fn a_machine_that_lacks_nothing_runs_every_verb_on_its_highest_rung() {
     for verb in Verb::ALL {
         check(|_| (), verb, None);

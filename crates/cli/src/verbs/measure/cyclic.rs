@@ -43,7 +43,7 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
         worst: explain.worst,
         actions: explain.actions,
     });
-    if explain.is_some() {
+    if explain.is_some() || options.phases {
         capabilities.require(Verb::Watch)?;
     }
     if let Some(path) = &histogram {
