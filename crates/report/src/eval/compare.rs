@@ -167,8 +167,9 @@ pub fn compare_html(a: &Value, b: &Value) -> String {
         let (kernel, verdict) = (kernel(evaluation), verdict_sentence(evaluation));
         let _ = writeln!(
             body,
-            "<p><strong>{letter}</strong>: {}; {verdict}</p>",
-            escaped(&kernel)
+            "<p><strong>{letter}</strong>: {}; {}</p>",
+            escaped(&kernel),
+            escaped(&verdict)
         );
     }
     for line in changes(a, b) {
@@ -181,7 +182,8 @@ pub fn compare_html(a: &Value, b: &Value) -> String {
     for (name, one, other) in pairs(a, b) {
         let _ = write!(
             body,
-            "<h2>{name}</h2>\n<table><tr><th>in us</th><th>A</th><th>B</th><th>B to A</th></tr>\n"
+            "<h2>{name}</h2>\n<div class=\"scroll\"><table><tr><th>in us</th><th>A</th>\
+             <th>B</th><th>B to A</th></tr>\n"
         );
         for (what, of_a, of_b, change) in rows(one, other) {
             let _ = writeln!(
@@ -193,7 +195,10 @@ pub fn compare_html(a: &Value, b: &Value) -> String {
             svg::histogram(thread, axis, evaluation["budget_ns"].as_f64())
         };
         let (left, right) = (of(one, a), of(other, b));
-        let _ = writeln!(body, "</table>\n<div class=\"two\">{left}{right}</div>");
+        let _ = writeln!(
+            body,
+            "</table></div>\n<div class=\"two\">{left}{right}</div>"
+        );
     }
     page("rtscope measure eval: A and B", &body)
 }

@@ -6,6 +6,8 @@ use measure::cyclic::Reading;
 use measure::tail;
 use serde_json::{Value, json};
 
+use super::workload::present;
+
 /// What explaining added to samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -78,7 +80,7 @@ pub(super) fn keeps(
 
 /// As a sentence, when something was measured without.
 pub(super) fn sentence(evaluation: &Value) -> Option<String> {
-    let found = evaluation["explaining"].as_object()?;
+    let found = present(&evaluation["explaining"])?;
     let us = |key: &str| super::units::us(&found[key]);
     let seconds = found["plain_ns"].as_f64().unwrap_or(0.0) / 1e9;
     let median = match found["median_ns"].is_null() {
@@ -99,7 +101,7 @@ pub(super) fn is_longest_plain(thread: &Value) -> bool {
 
 /// The figures of a thread's samples without explaining, which are in no table.
 pub(super) fn plain_sentence(thread: &Value) -> Option<String> {
-    let plain = thread["plain"].as_object()?;
+    let plain = present(&thread["plain"])?;
     // What so few samples do not carry is left out.
     let figures = [
         ("median", "median_ns"),

@@ -23,9 +23,9 @@ margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.2rem .7rem;\
 text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{\
 text-align:left}td.text,th.text{text-align:left}.figures td,.facts td:first-child{\
-white-space:nowrap}.figures th,.figures td{padding:.2rem .4rem}.scroll{overflow-x:auto}\
+white-space:nowrap}.figures th,.figures td{padding:.2rem .3rem}.scroll{overflow-x:auto}\
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));\
-gap:1rem 2rem;align-items:start}.two>table{justify-self:start}figure{margin:0}\
+gap:1rem 2rem;align-items:start}.two>.scroll{min-width:0}figure{margin:0}\
 figcaption{color:var(--soft);font-size:.85rem}.verdict{font-size:1.15rem;font-weight:600;\
 padding:.6rem 1rem;border-left:4px solid;border-radius:4px;\
 background:color-mix(in srgb,currentColor 9%,transparent)}\
@@ -72,7 +72,7 @@ fn words(value: &Value) -> String {
 }
 
 fn head(evaluation: &Value) -> String {
-    let class = evaluation["verdict"].as_str().unwrap_or("none");
+    let class = escaped(evaluation["verdict"].as_str().unwrap_or("none"));
     let facts = &evaluation["machine"]["facts"];
     let names = loads::loads(evaluation).iter().map(loads::name);
     let loads = match names.map(escaped).collect::<Vec<_>>() {
@@ -86,7 +86,7 @@ fn head(evaluation: &Value) -> String {
         words(&evaluation["began"]),
         words(&facts["machine"]["kernel_release"]),
         words(&facts["scheduler"]["preemption"]),
-        verdict_sentence(evaluation),
+        escaped(verdict_sentence(evaluation)),
     );
     for (what, value) in [
         ("Machine", &evaluation["machine"]["identity"]["host"]),
@@ -218,12 +218,12 @@ fn worst(evaluation: &Value) -> String {
         else {
             continue;
         };
-        text += "<table><tr><th>where it went</th><th>us</th></tr>\n";
+        text += "<div class=\"scroll\"><table><tr><th>where it went</th><th>us</th></tr>\n";
         for sum in ledger["sums"].as_array().into_iter().flatten() {
             let (name, length) = (words(&sum["text"]), us(&sum["duration_ns"]));
             let _ = writeln!(text, "<tr><td>{name}</td><td>{length}</td></tr>");
         }
-        text += "</table>\n";
+        text += "</table></div>\n";
         for advice in verdict["advice"].as_array().into_iter().flatten() {
             let (command, because) = (words(&advice["command"]), words(&advice["because"]));
             let _ = writeln!(text, "<pre>{command}\n  because {because}</pre>");
@@ -259,8 +259,9 @@ fn hardware(hw: &Value) -> String {
             .into();
     };
     let mut text = format!(
-        "<h2>Gaps of a thread that never sleeps, over {} us</h2>\n<div class=\"two\"><table><tr>\
-         <th></th><th>looked s</th><th>gaps</th><th>longest us</th></tr>\n",
+        "<h2>Gaps of a thread that never sleeps, over {} us</h2>\n<div class=\"two\">\
+         <div class=\"scroll\">\
+         <table><tr><th></th><th>looked s</th><th>gaps</th><th>longest us</th></tr>\n",
         us(&hw["threshold_ns"])
     );
     for one in cpus {
@@ -272,8 +273,8 @@ fn hardware(hw: &Value) -> String {
             "<tr><td>{name}</td><td>{seconds:.1}</td><td>{gaps}</td><td>{longest}</td></tr>"
         );
     }
-    text += "</table>\n<table><tr><th>who took them</th><th>CPU</th><th>gaps</th><th>total us</th>\
-             <th>longest us</th></tr>\n";
+    text += "</table></div>\n<div class=\"scroll\"><table><tr><th>who took them</th><th>CPU</th>\
+             <th>gaps</th><th>total us</th><th>longest us</th></tr>\n";
     for noise in hw["noise"].as_array().into_iter().flatten() {
         let _ = writeln!(
             text,
@@ -285,7 +286,7 @@ fn hardware(hw: &Value) -> String {
             us(&noise["longest_ns"])
         );
     }
-    text + "</table></div>\n"
+    text + "</table></div></div>\n"
 }
 
 /// What makes the figures doubtful, with the fix of each, and the facts.
@@ -408,10 +409,36 @@ mod tests {
         }
         let svgs = page.matches("<svg").count();
         assert_eq!((svgs, page.matches("</svg>").count()), (5, 5));
+        // On a narrow screen each is moved by itself, and not the page.
+        let tables = page.matches("<table").count();
+        let boxed = page.matches("<div class=\"scroll\"><table").count();
+        assert_eq!(
+            (tables, page.matches("</table></div>").count()),
+            (boxed, boxed)
+        );
+    }
+
+    #[test]
+    fn the_name_of_an_application_is_no_markup_either() {
+        let mut evaluation = super::super::tests::sample();
+        evaluation["threads"] = json!([]);
+        evaluation["workload"] = json!({
+            "command": ["./<img src=x>"], "activations": 3, "max_ns": 9_000,
+        });
+        let both = super::super::compare_html(&evaluation, &evaluation);
+        for page in [eval_html(&evaluation), both] {
+            assert!(!page.contains("<img"), "{page}");
+            assert!(page.contains("&lt;img"), "{page}");
+        }
     }
 
     #[test]
     fn an_empty_object_is_a_page_too() {
+        let hollow = json!({
+            "workload": {}, "explaining": {}, "exceedances": {}, "hw": {}, "machine": {},
+            "threads": [{"plain": {}}], "loads": [{}], "parts": [{}], "gaps": [{}],
+        });
+        assert!(eval_html(&hollow).ends_with("</html>\n"));
         let page = eval_html(&json!({}));
         assert!(
             page.contains("there are no samples") && page.contains("interrupted"),

@@ -79,9 +79,14 @@ impl Workload {
     }
 }
 
+/// An object that is there; what it lacks is null then, also in a file that somebody cut.
+pub(super) fn present(value: &Value) -> Option<&Value> {
+    value.is_object().then_some(value)
+}
+
 /// An application of an evaluation's object as a sentence; none where there was none.
 pub(super) fn sentence(evaluation: &Value) -> Option<String> {
-    let found = evaluation["workload"].as_object()?;
+    let found = present(&evaluation["workload"])?;
     let words = found["command"]
         .as_array()?
         .iter()
@@ -104,7 +109,7 @@ pub(super) fn sentence(evaluation: &Value) -> Option<String> {
 
 /// Why it proves nothing.
 pub(super) fn complaint(evaluation: &Value) -> Option<String> {
-    let found = evaluation["workload"].as_object()?;
+    let found = present(&evaluation["workload"])?;
     let why = match (found["failed"].as_bool(), found["unseen"].as_u64()) {
         (Some(true), _) => "the application failed".to_owned(),
         (_, Some(unseen @ 1..)) => {

@@ -45,7 +45,7 @@ pub fn preempt_text(preempt: &Preempt) -> String {
             text += &row(&what, &cpus, &one.latency, one.lost.into());
         }
         for (name, why) in &findings.absent {
-            text += &format!("{name:<27} skipped: {why}\n");
+            text += &format!("{name:<29} skipped: {why}\n");
         }
     }
     text + &verdict(preempt) + &basis(preempt)
@@ -55,7 +55,7 @@ fn heading(what: &str, last: &str) -> String {
     let gap = |(_, name): (f64, &str)| format!(" {name:>8}");
     let quantiles: String = SHOWN.map(gap).concat();
     format!(
-        "{what:<27} {:>5} {:>8} {:>8} {:>8}{quantiles} {:>9} {last:>12}\n",
+        "{what:<29} {:>5} {:>8} {:>8} {:>8}{quantiles} {:>9} {last:>12}\n",
         "CPU", "samples", "min", "avg", "max"
     )
 }
@@ -65,7 +65,7 @@ fn row(what: &str, cpu: &str, latency: &Histogram, last: u64) -> String {
     let quantile = |(share, _): (f64, &str)| format!(" {:>8}", us(carried(latency, share)));
     let quantiles: String = SHOWN.map(quantile).concat();
     format!(
-        "  {what:<25} {cpu:>5} {:>8} {:>8} {:>8}{quantiles} {:>9} {last:>12}\n",
+        "  {what:<27} {cpu:>5} {:>8} {:>8} {:>8}{quantiles} {:>9} {last:>12}\n",
         latency.samples,
         us(extremes.map(|extremes| extremes.min)),
         us(latency.mean()),
