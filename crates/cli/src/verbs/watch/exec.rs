@@ -60,7 +60,8 @@ impl Running {
         };
         let mut child = shell.spawn().map_err(cannot)?;
         if let Some(mut stdin) = child.stdin.take() {
-            let json = json.to_owned();
+            // A line: `cat >> FILE` makes JSON lines of several.
+            let json = format!("{json}\n");
             // A command that does not read is its own affair, and may be of any hit that does not
             // fit into a pipe.
             std::thread::spawn(move || stdin.write_all(json.as_bytes()));
@@ -185,6 +186,19 @@ mod tests {
         let all = AT_ONCE_MAX;
         let expect = format!("--exec: {all} commands, {all} not over, 2 not started\n");
         check("exec sleep 30", all + 2, &expect);
+    }
+
+    #[test]
+    fn what_several_commands_append_to_a_file_is_a_line_each() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut running = Running::default();
+        for _ in 0..3 {
+            let command = format!("cat >> {}", file.path().display());
+            running.start(&command, "{}").expect("a shell");
+        }
+        running.finish();
+        let text = std::fs::read_to_string(file.path()).expect("read");
+        assert_eq!(text, "{}\n".repeat(3));
     }
 
     #[test]
