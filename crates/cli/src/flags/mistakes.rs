@@ -141,9 +141,14 @@ fn verb(mistake: &clap::Error, program: &Command, words: &[String]) -> String {
     if !verb.is_empty() || mistake.kind() == Kind::InvalidSubcommand {
         return verb;
     }
-    let mut typed = words.iter().map(String::as_str);
-    let is_known = |word: &&str| program.find_subcommand(word).is_some();
-    typed.find(is_known).unwrap_or_default().to_owned()
+    let (mut typed, mut below) = (Vec::new(), program);
+    for word in words {
+        if let Some(found) = below.find_subcommand(word) {
+            typed.push(found.get_name());
+            below = found;
+        }
+    }
+    typed.join(" ")
 }
 
 fn first_line(mistake: &clap::Error) -> String {
@@ -211,6 +216,16 @@ mod tests {
             "perhaps diagnose is meant",
         );
         check("zzzz", "there is no such verb", "'zzzz'", "rtscope -h");
+    }
+
+    #[test]
+    fn a_value_that_a_verb_below_another_does_not_take_has_the_help_of_both() {
+        check(
+            "measure cyclic --samples 0",
+            "--samples <N> does not take this",
+            "'0'",
+            "rtscope measure cyclic -h",
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use measure::cyclic::{Begin, Plan, Sleep, ThreadPlan};
 use measure::histogram::OVERFLOWS_NAMED;
 
 use super::cyclictest_output::CyclictestOutput;
-use super::{known_cpus, positive_duration};
+use super::{LONGEST, duration, known_cpus, positive_duration};
 use crate::flags::{self, ClockName, PolicyName, Power};
 
 /// Memory of the histograms is 8 bytes a bucket and thread.
@@ -119,9 +119,11 @@ impl CyclicOptions {
             let text = text.as_ref();
             text.map(|text| positive_duration(flag, text)).transpose()
         };
-        let distance = typed.distance.as_ref().map(|text| Duration::parse(text));
+        let distance = typed.distance.as_ref();
+        let distance = distance.map(|text| duration("--distance", text));
         let distance = distance.transpose()?.unwrap_or_default();
-        let aligned = typed.aligned.as_ref().map(|text| Duration::parse(text));
+        let aligned = typed.aligned.as_ref();
+        let aligned = aligned.map(|text| duration("--aligned", text));
         let policy = policy(typed.policy, typed.prio, interval);
         // The kernel pins no deadline task: who names CPUs is told so by the kernel's refusal.
         let free = typed.policy == PolicyName::Deadline && typed.cpu.is_none();
@@ -193,7 +195,8 @@ fn unpinned(mut threads: Vec<ThreadPlan>) -> Vec<ThreadPlan> {
 }
 
 fn later(interval: Duration, distance: Duration, number: usize) -> Duration {
-    Duration::from_ns(interval.as_ns() + distance.as_ns() * number as i64)
+    let after_ns = distance.as_ns().saturating_mul(number as i64);
+    Duration::from_ns(interval.as_ns().saturating_add(after_ns)).min(LONGEST)
 }
 
 fn buckets(bucket: Duration, range: Duration) -> Result<usize> {

@@ -49,4 +49,6 @@ pub use track::TrackOptions;
 pub use trackers::{LIST as TRACKER_LIST, TrackerOptions, only_takes};
 pub use wall::WallWord;
 pub use watch::{IrqFilter, Rate, SnapshotOptions, Target, Trigger, WatchOptions};
-pub use words::{BUFFER_DEFAULT_BYTES, known_cpu, known_cpus, parse_size, positive_duration};
+pub use words::{
+    BUFFER_DEFAULT_BYTES, LONGEST, duration, known_cpu, known_cpus, parse_size, positive_duration,
+};

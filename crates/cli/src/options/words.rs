@@ -35,12 +35,28 @@ pub fn parse_size(flag: &str, text: &str) -> Result<u64> {
     })
 }
 
-/// Reads a duration above zero, the value of `flag`.
+/// Ten years: what lasts longer says nothing, and sums of it with instants stay in range.
+pub const LONGEST: Duration = Duration::from_ms(3_652 * 86_400_000);
+
+/// Reads a duration, the value of `flag`.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] when it is no duration, has no unit, or is zero.
-pub fn positive_duration(flag: &str, text: &str) -> Result<Duration> {
+/// [`ErrorKind::InvalidInput`] when it is no duration, has no unit, or is of many years.
+pub fn duration(flag: &str, text: &str) -> Result<Duration> {
     let duration = Duration::parse(text)?;
+    if duration > LONGEST {
+        let fix = format!("give {flag} a duration of at most 3652d");
+        return Err(refuse(format!("{flag} is of many years"), text, fix));
+    }
+    Ok(duration)
+}
+
+/// The same above zero.
+///
+/// # Errors
+/// As [`duration`], and where it is zero.
+pub fn positive_duration(flag: &str, text: &str) -> Result<Duration> {
+    let duration = duration(flag, text)?;
     if duration == Duration::ZERO {
         let fix = format!("give {flag} a duration above zero, as in 25ms");
         return Err(refuse(format!("{flag} of zero says nothing"), text, fix));
@@ -115,6 +131,10 @@ mod tests {
             positive_duration("--over", "25ms").ok(),
             Some(Duration::from_ms(25))
         );
+        let error = positive_duration("--for", "106751d").expect_err("too long");
+        assert_eq!(error.what(), "--for is of many years");
+        assert_eq!(positive_duration("--for", "3652d").ok(), Some(LONGEST));
+        assert_eq!(duration("--distance", "0ms").ok(), Some(Duration::ZERO));
     }
 
     #[test]

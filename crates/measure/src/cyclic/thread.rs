@@ -37,7 +37,7 @@ pub(super) fn start(
         newest: Newest::new(plan.kept),
     });
     let sleep = plan.sleep;
-    let offset_ns = plan.begin.apart.as_ns() * number as i64;
+    let offset_ns = plan.begin.apart.as_ns().saturating_mul(number as i64);
     let lead_ns = match plan.begin.with_interval {
         true => one.interval.as_ns(),
         false => 0,
@@ -47,9 +47,9 @@ pub(super) fn start(
     let body = move || {
         let mut sample = 0;
         while let Some(begin_ns) = wait(&own_shared, &own_figures) {
-            let begin_ns = begin_ns + offset_ns;
+            let begin_ns = begin_ns.saturating_add(offset_ns);
             let (clock, interval) = (own_shared.clock, own_plan.interval);
-            let first_ns = begin_ns + lead_ns;
+            let first_ns = begin_ns.saturating_add(lead_ns);
             let from = From {
                 thread: number,
                 sample,
