@@ -17,7 +17,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   reports    the reports, beside lttng-analyses
   python     tables and events in Python, beside babeltrace2's bindings
   probe      an event of an application, beside LTTng-UST
-  measure    latencies and gaps, beside cyclictest and oslat (48 runs of 6 s, and as many starts)
+  measure    latencies and gaps, beside cyclictest and oslat (60 runs of 6 s, and as many starts)
   build      a cold release build
   against OLDER  another build of rtscope and this one in turn: time, instructions, memory
   all        all of them, but 'against'
