@@ -33,7 +33,24 @@ static uint64_t align(uint64_t offset)
 
 static uint64_t end_of_controls(const struct rtscope_header *header)
 {
-    return header->controls_offset + header->rings_length * sizeof(struct rtscope_ring);
+    return header->controls_offset +
+           (uint64_t)header->sets_length * header->rings_length * sizeof(struct rtscope_ring);
+}
+
+struct rtscope_set rtscope_set_of(const struct rtscope_header *header, uint32_t place)
+{
+    if (place > 0)
+        return header->more[place - 1];
+    const struct rtscope_set first = {header->session,         header->data_offset,
+                                      header->ring_bytes,      header->subbuffer_bytes,
+                                      header->mode,            0};
+    return first;
+}
+
+struct rtscope_ring *rtscope_rings_of(const struct rtscope_header *header, uint32_t place)
+{
+    return (struct rtscope_ring *)(void *)((char *)header + header->controls_offset) +
+           (size_t)place * header->rings_length;
 }
 
 int rtscope_directory_path(const char *wanted, unsigned uid, char *path, size_t size)
@@ -80,6 +97,28 @@ static void read_clocks(struct rtscope_header *header, int with_counter)
     }
 }
 
+/* The data of each set, behind all else. */
+static void lay_out_sets(struct rtscope_header *header, const struct rtscope_settings *settings)
+{
+    uint64_t end = header->table_offset + header->table_bytes;
+    for (uint32_t place = 0; place < settings->sets_length; place++) {
+        const struct rtscope_set_plan *const plan = &settings->sets[place];
+        const struct rtscope_set set = {plan->session,         align(end), plan->ring_bytes,
+                                        plan->subbuffer_bytes, settings->mode, 0};
+        end = set.data_offset + header->rings_length * set.ring_bytes;
+        if (place > 0) {
+            header->more[place - 1] = set;
+            continue;
+        }
+        header->session = set.session;
+        header->data_offset = set.data_offset;
+        header->ring_bytes = set.ring_bytes;
+        header->subbuffer_bytes = set.subbuffer_bytes;
+        header->mode = set.mode;
+    }
+    header->file_bytes = align(end);
+}
+
 static void lay_out(struct rtscope_header *header, const struct rtscope_settings *settings,
                     uint32_t rings_length, uint32_t rseq)
 {
@@ -88,7 +127,7 @@ static void lay_out(struct rtscope_header *header, const struct rtscope_settings
     read_clocks(header, settings->clock == RTSCOPE_CLOCK_COUNTER);
     header->pid = (int32_t)getpid();
     header->clock = settings->clock;
-    header->mode = settings->mode;
+    header->sets_length = settings->sets_length;
     header->block_ns = settings->block_ns;
     header->rseq = rseq;
     header->rings_length = rings_length;
@@ -98,14 +137,13 @@ static void lay_out(struct rtscope_header *header, const struct rtscope_settings
     header->switches_bytes = align(RTSCOPE_SWITCHES_BYTES + settings->switches_bytes);
     header->filters_offset = align(header->switches_offset + header->switches_bytes);
     header->filters_bytes = RTSCOPE_FILTERS_BYTES;
+    /* Where none begins: 0 says that there is none. */
+    header->filters_used = 8;
     header->objects_offset = align(header->filters_offset + RTSCOPE_FILTERS_BYTES);
     header->objects_bytes = RTSCOPE_OBJECTS_BYTES;
     header->table_offset = align(header->objects_offset + RTSCOPE_OBJECTS_BYTES);
     header->table_bytes = align(RTSCOPE_TABLE_BYTES + settings->table_bytes);
-    header->data_offset = align(header->table_offset + header->table_bytes);
-    header->ring_bytes = settings->ring_bytes;
-    header->subbuffer_bytes = settings->subbuffer_bytes;
-    header->file_bytes = align(header->data_offset + rings_length * settings->ring_bytes);
+    lay_out_sets(header, settings);
     prctl(PR_GET_NAME, header->name);
 }
 
@@ -115,12 +153,8 @@ struct giving {
     struct rtscope_file *file;
     /* Open, or -1 where its name leads nowhere any more: the mapping then has to do. */
     int fd;
+    uint32_t set;
 };
-
-static struct rtscope_ring *rings_of(const struct rtscope_header *header)
-{
-    return (struct rtscope_ring *)(void *)((char *)header + header->controls_offset);
-}
 
 static int give_memory(const struct giving *giving, uint64_t offset, uint64_t bytes)
 {
@@ -134,42 +168,45 @@ static void give_ring(uint32_t cpu, void *context)
 {
     const struct giving *const giving = context;
     const struct rtscope_header *const header = giving->file->header;
-    struct rtscope_ring *const ring = rings_of(header) + cpu;
+    const struct rtscope_set set = rtscope_set_of(header, giving->set);
+    struct rtscope_ring *const ring = rtscope_rings_of(header, giving->set) + cpu;
     if (cpu >= header->rings_length || !ring->absent)
         return;
-    const uint64_t offset = header->data_offset + cpu * header->ring_bytes;
-    const int refused = give_memory(giving, offset, header->ring_bytes);
+    const uint64_t offset = set.data_offset + cpu * set.ring_bytes;
+    const int refused = give_memory(giving, offset, set.ring_bytes);
     if (refused != 0) {
         giving->file->missing_rings = refused;
         return;
     }
     /* A recorder may do the same at the same time, and be further already. */
-    uint64_t full = ring->head - header->ring_bytes;
+    uint64_t full = ring->head - set.ring_bytes;
     __atomic_store_n(&ring->absent, 0, __ATOMIC_RELEASE);
     __atomic_compare_exchange_n(&ring->tail, &full, ring->head, 0, __ATOMIC_RELEASE,
                                 __ATOMIC_RELAXED);
 }
 
-void rtscope_file_give(struct rtscope_file *file)
+void rtscope_file_give(struct rtscope_file *file, uint32_t set)
 {
-    const struct giving giving = {file, open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)};
+    const struct giving giving = {file, open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC), set};
     rtscope_cpus_online(give_ring, (void *)&giving);
     if (giving.fd >= 0)
         close(giving.fd);
 }
 
 /* Every ring is absent until it has memory; `tail` sends the inline path to where this is seen. */
-static void make_rings(struct rtscope_file *file, int fd, int is_wanted)
+static void make_rings(struct rtscope_file *file, int fd, const struct rtscope_settings *settings)
 {
     const struct rtscope_header *const header = file->header;
-    struct rtscope_ring *const rings = rings_of(header);
-    struct giving giving = {file, fd};
-    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++) {
-        rings[cpu].absent = 1;
-        rings[cpu].tail = (uint64_t)0 - header->ring_bytes;
+    for (uint32_t set = 0; set < header->sets_length; set++) {
+        struct rtscope_ring *const rings = rtscope_rings_of(header, set);
+        struct giving giving = {file, fd, set};
+        for (uint32_t cpu = 0; cpu < header->rings_length; cpu++) {
+            rings[cpu].absent = 1;
+            rings[cpu].tail = (uint64_t)0 - settings->sets[set].ring_bytes;
+        }
+        if (rtscope_set_takes_memory(&settings->sets[set]))
+            rtscope_cpus_online(give_ring, &giving);
     }
-    if (is_wanted)
-        rtscope_cpus_online(give_ring, &giving);
 }
 
 /* Whole pages around a part of the file, open for reading and writing. */
@@ -189,15 +226,16 @@ int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint
     return at && (madvise(at, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL) ? 0 : -1;
 }
 
-void rtscope_file_warm(const struct rtscope_file *file, uint64_t bytes)
+void rtscope_file_warm(const struct rtscope_file *file, uint32_t place, uint64_t bytes)
 {
     const struct rtscope_header *const header = file->header;
-    const struct rtscope_ring *const rings = rings_of(header);
-    const uint64_t most = bytes < header->ring_bytes ? bytes : header->ring_bytes;
+    const struct rtscope_set set = rtscope_set_of(header, place);
+    const struct rtscope_ring *const rings = rtscope_rings_of(header, place);
+    const uint64_t most = bytes < set.ring_bytes ? bytes : set.ring_bytes;
     for (uint32_t cpu = 0; cpu < header->rings_length; cpu++)
         if (!rings[cpu].absent)
-            (void)madvise((char *)file->header + header->data_offset + cpu * header->ring_bytes,
-                          most, MADV_POPULATE_WRITE);
+            (void)madvise((char *)file->header + set.data_offset + cpu * set.ring_bytes, most,
+                          MADV_POPULATE_WRITE);
 }
 
 static void count_cpu(uint32_t cpu, void *count)
@@ -207,11 +245,17 @@ static void count_cpu(uint32_t cpu, void *count)
 }
 
 /* Rings that take more than half of what memory is left would have the kernel end somebody. */
-static int is_beyond_memory(const struct rtscope_header *plan, uint64_t left)
+static int is_beyond_memory(const struct rtscope_settings *settings)
 {
     uint32_t online = 0;
+    uint64_t bytes = 0;
+    for (uint32_t set = 0; set < settings->sets_length; set++)
+        if (rtscope_set_takes_memory(&settings->sets[set]))
+            bytes += settings->sets[set].ring_bytes;
+    if (bytes == 0)
+        return 0;
     rtscope_cpus_online(count_cpu, &online);
-    if (online * plan->ring_bytes <= left / 2)
+    if (online * bytes <= settings->memory_left / 2)
         return 0;
     errno = EOVERFLOW;
     return 1;
@@ -248,10 +292,8 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
                 const struct rtscope_settings *settings)
 {
     const uint64_t front = end_of_controls(plan);
-    const int take_memory = settings->is_wanted || rtscope_settings_are_large(settings);
-    if (take_memory && is_beyond_memory(plan, settings->memory_left))
-        return -1;
-    if (is_beyond_limit(plan->file_bytes) || ftruncate(fd, (off_t)plan->file_bytes) != 0)
+    if (is_beyond_memory(settings) || is_beyond_limit(plan->file_bytes) ||
+        ftruncate(fd, (off_t)plan->file_bytes) != 0)
         return -1;
     const int refused = posix_fallocate(fd, 0, (off_t)front);
     if (refused != 0) {
@@ -274,7 +316,7 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
         return -1;
     }
     memcpy(file->header, plan, sizeof *plan);
-    make_rings(file, fd, take_memory);
+    make_rings(file, fd, settings);
     __atomic_store_n(&file->header->magic, RTSCOPE_MAGIC, __ATOMIC_RELEASE);
     return 0;
 }
@@ -381,12 +423,11 @@ int rtscope_file_in_use(const struct rtscope_file *file, uint64_t switches_bytes
 {
     const struct rtscope_header *const header = file->header;
     const char *const map = (const char *)header;
-    const struct rtscope_ring *const rings =
-        (const struct rtscope_ring *)(const void *)(map + header->controls_offset);
+    const struct rtscope_ring *const rings = rtscope_rings_of(header, 0);
     const struct rtscope_switch *const switches =
         (const struct rtscope_switch *)(const void *)(map + header->switches_offset);
-    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++)
-        if (rings[cpu].head)
+    for (uint32_t ring = 0; ring < header->sets_length * header->rings_length; ring++)
+        if (rings[ring].head)
             return 1;
     for (uint64_t place = 0; place < switches_bytes / sizeof *switches; place++)
         if (switches[place].enabled)

@@ -388,15 +388,12 @@ static int run(struct machine *machine, struct bytes program, uint32_t length)
     return 1;
 }
 
-/* Whether the event is to be written. */
-int rtscope_pass_(const struct rtscope_switch *state, void *payload, size_t payload_bytes,
-                  void *hidden, size_t hidden_bytes)
+/* Whether a filter lets an event pass; `parts` are its payload and its hidden fields. */
+static int passes(uint32_t filter, const struct bytes parts[2])
 {
-    const uint64_t offset =
-        (uint64_t) * (const volatile uint32_t *)&state->filter * sizeof(uint64_t);
     struct bytes area = {rtscope_filters_.at, rtscope_filters_.bytes};
     struct rtscope_filter header;
-    if (!skip(&area, offset) || area.length < sizeof header)
+    if (!skip(&area, filter * sizeof(uint64_t)) || area.length < sizeof header)
         return 1;
     memcpy(&header, area.at, sizeof header);
     skip(&area, sizeof header);
@@ -407,12 +404,42 @@ int rtscope_pass_(const struct rtscope_switch *state, void *payload, size_t payl
         return 1;
     struct machine machine;
     memset(&machine, 0, sizeof machine);
-    machine.parts[0].at = payload;
-    machine.parts[0].length = payload_bytes;
-    machine.parts[1].at = hidden;
-    machine.parts[1].length = hidden_bytes;
+    machine.parts[0] = parts[0];
+    machine.parts[1] = parts[1];
     machine.rest = machine.parts[0];
     machine.constants.at = area.at + code_bytes;
     machine.constants.length = header.constants_bytes;
     return run(&machine, area, header.instructions_length);
+}
+
+/* Those of `sets` whose filters let an event pass; `filters` is where these are. */
+static unsigned passed_by(unsigned sets, uint32_t filters, const struct bytes parts[2])
+{
+    struct bytes area = {rtscope_filters_.at, rtscope_filters_.bytes};
+    struct rtscope_filters all;
+    if (!filters || !skip(&area, filters * sizeof(uint64_t)) || area.length < sizeof all)
+        return sets;
+    memcpy(&all, area.at, sizeof all);
+    unsigned passed = 0;
+    for (unsigned set = 0; set < RTSCOPE_SETS_MAX; set++)
+        if (sets & 1u << set && (!all.at[set] || passes(all.at[set], parts)))
+            passed |= 1u << set;
+    return passed;
+}
+
+/* Writes an event into all sets but the first that it is for; gives whether it is for that one too,
+ * which is the caller's to write. All filters first: a record's end is filled up with zeros. */
+int rtscope_pass_(const struct rtscope_switch *state, void *payload, size_t payload_bytes,
+                  void *hidden, size_t hidden_bytes)
+{
+    const uint64_t word =
+        __atomic_load_n((const rtscope_switch_word *)(const void *)state, __ATOMIC_ACQUIRE);
+    struct rtscope_switch now;
+    const struct bytes parts[2] = {{payload, payload_bytes}, {hidden, hidden_bytes}};
+    memcpy(&now, &word, sizeof now);
+    const unsigned passed = passed_by(now.sets, now.filter, parts);
+    for (unsigned set = 1; set < RTSCOPE_SETS_MAX; set++)
+        if (passed & 1u << set && rtscope_write_views[set].rings)
+            rtscope_write_(&rtscope_write_views[set], now.id, payload, payload_bytes);
+    return passed & 1;
 }

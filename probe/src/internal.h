@@ -23,8 +23,8 @@
 #define RTSCOPE_PATH_MAX 256
 /* A directory's path leaves room for the names of files in it. */
 #define RTSCOPE_DIRECTORY_MAX 192
-/* All patterns of sessions, or those of the environment. */
-#define RTSCOPE_RULES_BYTES 4096
+/* All patterns of sessions, or those of the environment: of as many as there are, a desk each. */
+#define RTSCOPE_RULES_BYTES (8 * 4096)
 /* Of variables of the environment, one each. */
 #define RTSCOPE_COMPLAINTS_MAX 8
 
@@ -42,7 +42,7 @@ struct rtscope_refusal {
     const char *fix;
 };
 
-/* What recorders ask of rings, in bytes for each CPU; 0: nothing. */
+/* What a recorder asks of its rings, in bytes for each CPU; 0: nothing. */
 struct rtscope_ring_rules {
     /* So many, whatever it costs. */
     uint64_t exactly;
@@ -50,6 +50,17 @@ struct rtscope_ring_rules {
     uint64_t at_most;
     /* So many for those of all processes together, of which the next takes a part. */
     uint64_t in_all;
+};
+
+/* A set of rings, before the file is made. */
+struct rtscope_set_plan {
+    /* The recorder whose it is; 0: nobody's. */
+    uint64_t session;
+    struct rtscope_ring_rules rings;
+    /* Whether it wants an event that is there when the file is made. */
+    int is_wanted;
+    uint64_t ring_bytes;
+    uint64_t subbuffer_bytes;
 };
 
 /* How the process wants its rings, from the environment, and what recorders ask for. */
@@ -61,9 +72,10 @@ struct rtscope_settings {
     /* Of the environment; 0 where it says nothing. */
     uint64_t ring_bytes_asked;
     uint64_t subbuffers;
-    struct rtscope_ring_rules rings;
-    uint64_t ring_bytes;
-    uint64_t subbuffer_bytes;
+    struct rtscope_set_plan sets[RTSCOPE_SETS_MAX];
+    uint32_t sets_length;
+    /* Whether there is room for no more sets than recorders have. */
+    int has_no_spare_sets;
     /* Whether somebody wants an event that is there when the file is made. */
     int is_wanted;
     uint32_t mode;
@@ -120,12 +132,14 @@ uint64_t rtscope_rings_bytes(int folder, const struct rtscope_sizes *sizes, uint
 long rtscope_read_small(const char *path, char *text, size_t size);
 uint64_t rtscope_power_of_two(uint64_t number);
 uint32_t rtscope_best_clock(void);
-/* Decides how large the rings are in `folder`. */
+/* Decides how large the rings are in `folder`, and how many sets of them there are. */
 void rtscope_settings_size(struct rtscope_settings *settings, int folder);
-/* Where nobody asked for rings of that size, and smaller ones may do: asks for those (1). */
+/* Where nobody asked for so many sets, or rings of that size, and fewer or smaller ones may do:
+ * asks for those (1). */
 int rtscope_settings_ask_less(struct rtscope_settings *settings);
-/* Whether its rings are larger than those that nobody asked for: no recorder gives those memory. */
-int rtscope_settings_are_large(const struct rtscope_settings *settings);
+/* Whether rings get their memory when the file is made: somebody wants their events, or they are
+ * larger than those that nobody asked for, which no recorder gives memory. */
+int rtscope_set_takes_memory(const struct rtscope_set_plan *set);
 uint32_t rtscope_cpus_possible(void);
 /* Calls `each` for every online CPU. */
 void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context);
@@ -138,10 +152,15 @@ uint64_t rtscope_lockable_bytes(uint64_t enough, uint64_t leaving);
 /* file.c; functions return 0, or -1 when it cannot be done. */
 int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *settings,
                         uint32_t rseq);
-/* Gives the rings of CPUs that are online their memory in the file, where they have none. */
-void rtscope_file_give(struct rtscope_file *file);
+/* What the header says of a set; `place` is below `sets_length`. */
+struct rtscope_set rtscope_set_of(const struct rtscope_header *header, uint32_t place);
+/* The first ring of a set. */
+struct rtscope_ring *rtscope_rings_of(const struct rtscope_header *header, uint32_t place);
+/* Gives the rings of a set, of CPUs that are online, their memory in the file, where they have
+ * none. */
+void rtscope_file_give(struct rtscope_file *file, uint32_t set);
 /* Makes pages of the rings this process's, so much of each, so that no event waits for them. */
-void rtscope_file_warm(const struct rtscope_file *file, uint64_t bytes);
+void rtscope_file_warm(const struct rtscope_file *file, uint32_t set, uint64_t bytes);
 /* Gives pages of the file memory now, so that no store can fail later. */
 int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes);
 /* Maps a part of the file at `where`, over what is there. */
@@ -244,34 +263,45 @@ void rtscope_sweep(int folder);
 
 /* sessions.c: which events are wanted, by recorders and by the environment. */
 struct rtscope_event_rules {
+    /* Whose each set of rings is: they say of which sessions the lines count. */
+    uint64_t sessions[RTSCOPE_SETS_MAX];
     size_t length;
-    /* Patterns, each ended by a zero byte. */
+    /* Lines, each ended by a zero byte, those of each session behind a line `!`. Patterns of
+     * sessions without a name, and of the environment, are set 0's. */
     char patterns[RTSCOPE_RULES_BYTES];
 };
 void rtscope_event_rules_read(struct rtscope_event_rules *rules,
                               const struct rtscope_settings *settings);
 /* Whether a recorder is there, or one that was killed said so; also where nobody can tell. */
 int rtscope_sessions_any(const char *directory);
-/* Whether a session wants rings that keep the newest: a line `!overwrite`, which is no pattern. */
-int rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules);
-int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
-                              const char *provider, const char *name);
+/* Gives sets to the sessions, in the order in which they were found. Returns, as those below do, a
+ * bit for each set: those that have lines. */
+unsigned rtscope_event_rules_give_sets(struct rtscope_event_rules *rules);
+/* Whose session wants rings that keep the newest: a line `!overwrite`, which is no pattern. */
+unsigned rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules);
+/* Whose sessions want an event. */
+unsigned rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
+                                   const char *provider, const char *name);
 /* The same also of rules whose filter the recorder still has to give. */
-int rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned level,
-                             const char *provider, const char *name);
-/* What the sessions ask of rings, in the lines `!ring SIZE`, `!ring-at-most SIZE` and
+unsigned rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned level,
+                                  const char *provider, const char *name);
+/* What the session of a set asks of its rings, in the lines `!ring SIZE`, `!ring-at-most SIZE` and
  * `!rings-in-all SIZE`. */
-struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules);
+struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules,
+                                                    uint32_t set);
 
 /* What lines `!app-context PROVIDER:CONTEXT` name, each ended by a zero; returns their bytes. */
 size_t rtscope_event_rules_contexts(const struct rtscope_event_rules *rules, char *names,
                                     size_t room);
 
-/* wanted.c: whether a recorder, or the environment, wants an event of these. */
-int rtscope_object_is_wanted(const struct rtscope_event_rules *rules,
-                             const struct rtscope_object *object);
-int rtscope_late_is_wanted(const struct rtscope_event_rules *rules,
-                           const struct rtscope_late *late);
+/* wanted.c: into which sets events of these go, by recorders or the environment; no more is looked
+ * for than `all`. */
+unsigned rtscope_object_is_wanted(const struct rtscope_event_rules *rules,
+                                  const struct rtscope_object *object, unsigned all);
+unsigned rtscope_late_is_wanted(const struct rtscope_event_rules *rules,
+                                const struct rtscope_late *late, unsigned all);
+/* Lets `sets` have the event of a switch; recorders may change it at the same time. */
+void rtscope_switch_give(void *state, unsigned sets);
 
 /* objects.c: notes programs and libraries that are loaded and not yet known. */
 void rtscope_objects_note(const struct rtscope_file *file);
@@ -279,7 +309,13 @@ void rtscope_objects_note(const struct rtscope_file *file);
 /* write.c */
 extern uint32_t rtscope_write_clock;
 extern uint32_t rtscope_write_block_ns;
-extern volatile uint32_t *rtscope_write_mode;
+/* The library's own view of each set of rings, and where their modes stand in shared memory. All
+ * that is not a view writes into set 0. */
+extern struct rtscope_object rtscope_write_views[RTSCOPE_SETS_MAX];
+extern volatile uint32_t *rtscope_write_modes[RTSCOPE_SETS_MAX];
+
+/* A switch as what is changed in one step. */
+typedef uint64_t __attribute__((may_alias)) rtscope_switch_word;
 
 /* filter.c */
 struct rtscope_filters_ {
@@ -287,6 +323,10 @@ struct rtscope_filters_ {
     size_t bytes;
 };
 extern struct rtscope_filters_ rtscope_filters_;
+
+/* thread.c: where they are, from the thread pointer; 0 where that cannot be known. */
+ptrdiff_t rtscope_find_tid(void);
+ptrdiff_t rtscope_find_rseq_area(int is_wanted);
 
 /* register.c: the calling thread's id, 0 where it cannot be known without a system call. */
 uint32_t rtscope_own_tid(void);

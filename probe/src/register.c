@@ -10,12 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-/* Since glibc 2.35; elsewhere their addresses are zero. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
 
 /* Held by whoever adds to the table or takes from the list of objects; never by the recording path.
  */
@@ -36,13 +31,11 @@ static struct {
     struct rtscope_table table;
     struct rtscope_object *objects;
     struct rtscope_late *late;
-    /* What writes the late events: the library's own view of the rings. */
-    struct rtscope_object own;
     ptrdiff_t area_offset;
     ptrdiff_t tid_offset;
     uint64_t switches_used;
-    /* Whether the rings have memory, with pages of this process. */
-    int is_warm;
+    /* A bit for each set whose rings have memory, with pages of this process. */
+    unsigned warm_sets;
     /* Whether the file was looked at for the last time. */
     int has_ended;
     int knows_forks;
@@ -51,39 +44,15 @@ static struct {
     int begun;
 } process;
 
-/* glibc keeps a thread's id 16 bytes before the list of robust mutexes that it gives the kernel.
- * Believed only where the id is really there; otherwise records say 0. */
-static ptrdiff_t find_tid(void)
-{
-    char *head = NULL;
-    size_t length = 0;
-    if (syscall(SYS_get_robust_list, 0, &head, &length) != 0 || !head)
-        return 0;
-    int32_t found;
-    memcpy(&found, head - 16, sizeof found);
-    if (found != (int32_t)syscall(SYS_gettid))
-        return 0;
-    return head - 16 - rtscope_thread_pointer_();
-}
-
-static ptrdiff_t find_rseq_area(void)
-{
-    if (!process.settings.rseq || !&__rseq_size || !&__rseq_offset || __rseq_size == 0)
-        return 0;
-    /* Registered in this thread means registered by glibc in all. */
-    const char *const area = rtscope_thread_pointer_() + __rseq_offset;
-    return (int32_t)((const volatile uint32_t *)(const void *)area)[1] >= 0 ? __rseq_offset : 0;
-}
-
-static void point_to_rings(struct rtscope_object *object)
+static void point_to_rings(struct rtscope_object *object, uint32_t place)
 {
     const struct rtscope_header *const header = process.file.header;
-    char *const map = (char *)process.file.header;
-    object->rings = (struct rtscope_ring *)(void *)(map + header->controls_offset);
-    object->data = (unsigned char *)map + header->data_offset;
-    object->ring_bytes = process.settings.ring_bytes;
-    object->ring_mask = process.settings.ring_bytes - 1;
-    object->subbuffer_bytes = process.settings.subbuffer_bytes;
+    const struct rtscope_set_plan *const set = &process.settings.sets[place];
+    object->rings = rtscope_rings_of(header, place);
+    object->data = (unsigned char *)header + rtscope_set_of(header, place).data_offset;
+    object->ring_bytes = set->ring_bytes;
+    object->ring_mask = set->ring_bytes - 1;
+    object->subbuffer_bytes = set->subbuffer_bytes;
     object->rings_length = header->rings_length;
     object->area_offset = process.area_offset;
     object->tid_offset = process.tid_offset;
@@ -108,23 +77,29 @@ static void count_needs(void)
     }
 }
 
-/* What recorders ask of the rings, and whether somebody wants an event that is there already: only
- * then is memory given at once. Of what came last, up to those that are given; NULL: of all. */
+/* Whose the sets are, what recorders ask of their rings, and who wants an event that is there
+ * already: only then is memory given at once. Of what came last, up to those that are given; NULL:
+ * of all. */
 static void ask_recorders(const struct rtscope_object *object_known,
                           const struct rtscope_late *late_known)
 {
-    int is_wanted = 0;
+    unsigned wanted = 0;
     rtscope_event_rules_read(&rules, &process.settings);
-    process.settings.rings = rtscope_event_rules_rings(&rules);
-    if (rules.length) {
-        const struct rtscope_object *object = process.objects;
-        const struct rtscope_late *late = process.late;
-        for (; object != object_known && !is_wanted; object = object->next)
-            is_wanted = rtscope_object_is_wanted(&rules, object);
-        for (; late != late_known && !is_wanted; late = late->next)
-            is_wanted = rtscope_late_is_wanted(&rules, late);
+    const unsigned all = rtscope_event_rules_give_sets(&rules);
+    const struct rtscope_object *object = process.objects;
+    const struct rtscope_late *late = process.late;
+    for (; object != object_known && wanted != all; object = object->next)
+        wanted |= rtscope_object_is_wanted(&rules, object, all);
+    for (; late != late_known && wanted != all; late = late->next)
+        wanted |= rtscope_late_is_wanted(&rules, late, all);
+    for (uint32_t place = 0; place < RTSCOPE_SETS_MAX; place++) {
+        struct rtscope_set_plan *const set = &process.settings.sets[place];
+        set->session = rules.sessions[place];
+        set->rings = rtscope_event_rules_rings(&rules, place);
+        set->is_wanted = (wanted & 1u << place) != 0;
     }
-    process.settings.is_wanted = is_wanted;
+    process.settings.is_wanted = wanted != 0;
+    process.settings.has_no_spare_sets = 0;
 }
 
 /* Makes the file; without one, nothing can be enabled and nothing else happens. */
@@ -132,7 +107,8 @@ static int begin_process(void)
 {
     process.switches_used = 0;
     process.table = (struct rtscope_table){&process.file, RTSCOPE_ID_FIRST, 0};
-    process.is_warm = process.has_ended = 0;
+    process.warm_sets = 0;
+    process.has_ended = 0;
     process.complaints_noted = 0;
     process.file.header = NULL;
     count_needs();
@@ -142,30 +118,46 @@ static int begin_process(void)
     ask_recorders(NULL, NULL);
     if (rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
         return -1;
-    const struct rtscope_header *const header = process.file.header;
+    struct rtscope_header *const header = process.file.header;
     rtscope_write_clock = process.settings.clock;
     rtscope_write_block_ns = process.settings.block_ns;
-    rtscope_write_mode = &process.file.header->mode;
     rtscope_filters_.at = (const unsigned char *)header + header->filters_offset;
     rtscope_filters_.bytes = header->filters_bytes;
-    point_to_rings(&process.own);
+    memset(rtscope_write_views, 0, sizeof rtscope_write_views);
+    for (uint32_t set = 0; set < process.settings.sets_length; set++) {
+        rtscope_write_modes[set] = set == 0 ? &header->mode : &header->more[set - 1].mode;
+        point_to_rings(&rtscope_write_views[set], set);
+    }
     return 0;
 }
 
-/* Memory first, or the first events would find none. Rings of a size that somebody chose are this
- * process's pages from then on; of others only so much as all had that nobody chose. */
-static void switch_on(uint64_t offset)
+/* Rings of a size that somebody chose are this process's pages from then on; of others only so much
+ * as all had that nobody chose. */
+static void warm(uint32_t place)
 {
-    const struct rtscope_settings *const settings = &process.settings;
-    struct rtscope_switch *const own =
-        (struct rtscope_switch *)(void *)((char *)process.file.header + offset);
-    if (!process.is_warm) {
-        const int is_chosen = settings->ring_bytes_asked || settings->rings.exactly;
-        process.is_warm = 1;
-        rtscope_file_give(&process.file);
-        rtscope_file_warm(&process.file, is_chosen ? settings->ring_bytes : WARM_BYTES);
-    }
-    own->enabled = RTSCOPE_ENABLED;
+    const struct rtscope_set_plan *const set = &process.settings.sets[place];
+    const int is_chosen = process.settings.ring_bytes_asked || set->rings.exactly;
+    process.warm_sets |= 1u << place;
+    rtscope_file_give(&process.file, place);
+    rtscope_file_warm(&process.file, place, is_chosen ? set->ring_bytes : WARM_BYTES);
+}
+
+/* Lets `sets` have an event. Memory first, or the first events would find none. */
+static void switch_on(uint64_t offset, unsigned sets)
+{
+    void *const own = (char *)process.file.header + offset;
+    for (uint32_t place = 0; place < process.settings.sets_length; place++)
+        if (sets & ~process.warm_sets & 1u << place)
+            warm(place);
+    rtscope_switch_give(own, sets);
+}
+
+/* Whose the sets are by now. */
+static void know_sessions(void)
+{
+    const struct rtscope_header *const header = process.file.header;
+    for (uint32_t set = 0; set < header->sets_length && set < RTSCOPE_SETS_MAX; set++)
+        rules.sessions[set] = rtscope_set_of(header, set).session;
 }
 
 /* Makes the entries up to `used` known, and enables those that are wanted already. */
@@ -178,18 +170,24 @@ static void publish(uint64_t used)
      * both can miss the other. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     rtscope_event_rules_read(&rules, &process.settings);
-    if (rtscope_event_rules_overwrite(&rules))
-        header->mode = RTSCOPE_MODE_OVERWRITE;
+    know_sessions();
+    const unsigned overwrite = rtscope_event_rules_overwrite(&rules);
+    for (uint32_t set = 0; set < process.settings.sets_length; set++)
+        if (overwrite & 1u << set)
+            *rtscope_write_modes[set] = RTSCOPE_MODE_OVERWRITE;
     const char *const table = (const char *)header + header->table_offset;
     for (uint64_t place = begin; place < used;) {
         struct rtscope_entry entry;
         memcpy(&entry, table + place, sizeof entry);
         const char *const text = table + place + sizeof entry;
         const char *const provider = text + 1;
-        if (entry.kind == RTSCOPE_ENTRY_EVENT &&
-            rtscope_event_rules_match(&rules, (uint8_t)text[0], provider,
-                                 provider + strlen(provider) + 1))
-            switch_on(entry.switch_offset);
+        const unsigned wanted =
+            entry.kind == RTSCOPE_ENTRY_EVENT
+                ? rtscope_event_rules_match(&rules, (uint8_t)text[0], provider,
+                                            provider + strlen(provider) + 1)
+                : 0;
+        if (wanted)
+            switch_on(entry.switch_offset, wanted);
         place += entry.entry_bytes;
     }
 }
@@ -330,7 +328,7 @@ static void attach(struct rtscope_object *object)
         refuse_object(&unmapped);
         return;
     }
-    point_to_rings(object);
+    point_to_rings(object, 0);
     if (!is_known)
         describe(object);
     rtscope_objects_note(&process.file);
@@ -385,12 +383,21 @@ static void fork_in_child(void)
 static int has_memory(void)
 {
     const struct rtscope_header *const header = process.file.header;
-    const struct rtscope_ring *const rings =
-        (const struct rtscope_ring *)(const void *)((const char *)header +
-                                                    header->controls_offset);
-    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++)
-        if (!*(const volatile uint64_t *)&rings[cpu].absent)
+    const struct rtscope_ring *const rings = rtscope_rings_of(header, 0);
+    for (uint32_t ring = 0; ring < process.settings.sets_length * header->rings_length; ring++)
+        if (!*(const volatile uint64_t *)&rings[ring].absent)
             return 1;
+    return 0;
+}
+
+/* Whether somebody who wants an event wants rings of another size than all have. */
+static int asks_for_rings(void)
+{
+    for (uint32_t place = 0; place < RTSCOPE_SETS_MAX; place++) {
+        const struct rtscope_set_plan *const set = &process.settings.sets[place];
+        if (set->is_wanted && (set->rings.exactly || set->rings.at_most))
+            return 1;
+    }
     return 0;
 }
 
@@ -403,8 +410,7 @@ static int was_made_larger(const struct rtscope_object *object_known,
     if (!process.file.header || process.settings.is_wanted || has_memory())
         return 0;
     ask_recorders(object_known, late_known);
-    if (!process.settings.is_wanted ||
-        (!process.settings.rings.exactly && !process.settings.rings.at_most))
+    if (!asks_for_rings())
         return 0;
     struct rtscope_file before = process.file;
     const struct rtscope_header *const header = before.header;
@@ -446,8 +452,8 @@ static void begin(void)
         return;
     process.begun = 1;
     rtscope_settings_read(&process.settings);
-    process.area_offset = find_rseq_area();
-    process.tid_offset = find_tid();
+    process.area_offset = rtscope_find_rseq_area(process.settings.rseq);
+    process.tid_offset = rtscope_find_tid();
     begin_process();
     rtscope_ending_watch();
     if (!process.settings.disabled && !process.knows_forks) {
@@ -461,7 +467,7 @@ static void close_process(const struct rtscope_object *last)
 {
     if (process.file.header)
         detach(last);
-    memset(&process.own, 0, sizeof process.own);
+    memset(rtscope_write_views, 0, sizeof rtscope_write_views);
     memset(&rtscope_filters_, 0, sizeof rtscope_filters_);
     rtscope_closed_forget();
     rtscope_file_unmap(&process.file);
@@ -505,8 +511,8 @@ void rtscope_add(struct rtscope_late *entry)
 void rtscope_write_late(const struct rtscope_late *event, uint64_t *payload, size_t payload_bytes)
 {
     /* A process without rings has no switch that is on. */
-    if (process.own.rings)
-        rtscope_write_(&process.own, event->state->id, payload, payload_bytes);
+    if (rtscope_write_views[0].rings)
+        rtscope_write_(&rtscope_write_views[0], event->state->id, payload, payload_bytes);
 }
 
 size_t rtscope_app_contexts_(char *names, size_t room)

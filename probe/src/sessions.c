@@ -19,6 +19,10 @@
 /* More sessions than this are not looked at. */
 #define SESSIONS_MAX 64
 
+/* The line before those of a session, and how the line begins that names it. */
+static const char session_begin[] = "!";
+static const char session_word[] = "!session ";
+
 /* Adds the patterns of a list whose parts end with one of `separators`. */
 static void add(struct rtscope_event_rules *rules, const char *list, const char *separators)
 {
@@ -45,6 +49,7 @@ static void add_session(struct rtscope_event_rules *rules, int folder, const cha
         !(status.st_mode & (S_IWGRP | S_IWOTH))) {
         const ssize_t length = read(fd, rtscope_desk, sizeof rtscope_desk - 1);
         rtscope_desk[length > 0 ? length : 0] = '\0';
+        add(rules, session_begin, "\n");
         add(rules, rtscope_desk, "\n");
     }
     close(fd);
@@ -142,52 +147,109 @@ static int matches(const char *rule, unsigned level, const char *provider, const
     return is_named(own, provider, full);
 }
 
-static int match_any(const struct rtscope_event_rules *rules, unsigned level,
-                     const char *provider, const char *name, int with_filters)
+/* A line of the rules, and whose it is: the number of a set, or -1. */
+struct line {
+    const char *text;
+    int set;
+};
+
+/* The session that a line names; 0: it names none. */
+static uint64_t session_of(const char *text)
+{
+    const size_t length = sizeof session_word - 1;
+    return strncmp(text, session_word, length) == 0 ? strtoull(text + length, NULL, 16) : 0;
+}
+
+static int set_of(const struct rtscope_event_rules *rules, uint64_t session)
+{
+    for (int set = 0; set < (int)RTSCOPE_SETS_MAX; set++)
+        if (rules->sessions[set] == session)
+            return set;
+    return -1;
+}
+
+/* Goes to the next line, to the first from one without text; 0 behind the last. */
+static int next_line(const struct rtscope_event_rules *rules, struct line *line)
+{
+    line->text = line->text ? line->text + strlen(line->text) + 1 : rules->patterns;
+    if (line->text >= rules->patterns + rules->length)
+        return 0;
+    const uint64_t session = session_of(line->text);
+    if (session)
+        line->set = set_of(rules, session);
+    else if (strcmp(line->text, session_begin) == 0)
+        line->set = 0;
+    return 1;
+}
+
+unsigned rtscope_event_rules_give_sets(struct rtscope_event_rules *rules)
+{
+    struct line line = {NULL, 0};
+    size_t given = 0;
+    unsigned sets = 0;
+    memset(rules->sessions, 0, sizeof rules->sessions);
+    while (next_line(rules, &line)) {
+        const uint64_t session = session_of(line.text);
+        if (session && line.set < 0 && given < RTSCOPE_SETS_MAX) {
+            line.set = (int)given;
+            rules->sessions[given++] = session;
+        }
+        if (line.set >= 0 && line.text[0] != '!')
+            sets |= 1u << line.set;
+    }
+    return sets;
+}
+
+static unsigned match_any(const struct rtscope_event_rules *rules, unsigned level,
+                          const char *provider, const char *name, int with_filters)
 {
     char full[512];
+    struct line line = {NULL, 0};
+    unsigned sets = 0;
     const int length = snprintf(full, sizeof full, "%s:%s", provider, name);
     if (length < 0 || (size_t)length >= sizeof full)
         return 0;
-    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1) {
-        const char *const rule = rules->patterns + at;
-        if ((with_filters || !strchr(rule, ' ')) && matches(rule, level, provider, full))
-            return 1;
-    }
-    return 0;
+    while (next_line(rules, &line))
+        if (line.set >= 0 && !(sets & 1u << line.set) &&
+            (with_filters || !strchr(line.text, ' ')) &&
+            matches(line.text, level, provider, full))
+            sets |= 1u << line.set;
+    return sets;
 }
 
-int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
-                              const char *provider, const char *name)
+unsigned rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
+                                   const char *provider, const char *name)
 {
     return match_any(rules, level, provider, name, 0);
 }
 
-int rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned level,
-                             const char *provider, const char *name)
+unsigned rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned level,
+                                  const char *provider, const char *name)
 {
     return match_any(rules, level, provider, name, 1);
 }
 
-/* The most that the lines which begin with `word` ask for. */
-static uint64_t largest(const struct rtscope_event_rules *rules, const char *word)
+/* The most that those lines of a set ask for which begin with `word`. */
+static uint64_t largest(const struct rtscope_event_rules *rules, uint32_t set, const char *word)
 {
     const size_t length = strlen(word);
+    struct line line = {NULL, 0};
     uint64_t most = 0;
-    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1) {
-        const char *const line = rules->patterns + at;
-        const uint64_t bytes =
-            strncmp(line, word, length) == 0 ? rtscope_size(line + length, 0) : 0;
+    while (next_line(rules, &line)) {
+        const uint64_t bytes = line.set == (int)set && strncmp(line.text, word, length) == 0
+                                   ? rtscope_size(line.text + length, 0)
+                                   : 0;
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules)
+struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules,
+                                                    uint32_t set)
 {
-    const struct rtscope_ring_rules rings = {largest(rules, "!ring "),
-                                             largest(rules, "!ring-at-most "),
-                                             largest(rules, "!rings-in-all ")};
+    const struct rtscope_ring_rules rings = {largest(rules, set, "!ring "),
+                                             largest(rules, set, "!ring-at-most "),
+                                             largest(rules, set, "!rings-in-all ")};
     return rings;
 }
 
@@ -206,10 +268,12 @@ size_t rtscope_event_rules_contexts(const struct rtscope_event_rules *rules, cha
     return used;
 }
 
-int rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules)
+unsigned rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules)
 {
-    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1)
-        if (strcmp(rules->patterns + at, "!overwrite") == 0)
-            return 1;
-    return 0;
+    struct line line = {NULL, 0};
+    unsigned sets = 0;
+    while (next_line(rules, &line))
+        if (line.set >= 0 && strcmp(line.text, "!overwrite") == 0)
+            sets |= 1u << line.set;
+    return sets;
 }

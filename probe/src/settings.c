@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #define RING_BYTES_DEFAULT (UINT64_C(256) << 10)
+/* Of sets that are there for recorders to come; they have no memory, but a process that locks all
+ * that it has gives them some. */
+#define RING_BYTES_SPARE (UINT64_C(64) << 10)
 /* Of the room in shared memory, rings that nobody asked for take one part in so many. */
 #define ROOM_PARTS 16u
 /* And of what recorders leave to all processes (`LEFT_PARTS` of the recorder). */
@@ -64,41 +67,41 @@ static uint64_t bytes_beside(const struct rtscope_settings *settings)
            RTSCOPE_TABLE_BYTES + settings->switches_bytes + settings->table_bytes;
 }
 
+/* Sets of rings that recorders have; the first is there for the environment's events too. */
+static uint32_t sets_given(const struct rtscope_settings *settings)
+{
+    uint32_t given = 1;
+    while (given < RTSCOPE_SETS_MAX && settings->sets[given].session)
+        given++;
+    return given;
+}
+
 /* Of what all processes together may take for the rings of one CPU, the next has a part of what is
  * left. A recorder says so too, but hundreds can start before it has its turn. */
-static uint64_t share_of_all(const struct rtscope_settings *settings, int folder, uint64_t cpus)
+static uint64_t share_of_all(const struct rtscope_settings *settings,
+                             const struct rtscope_ring_rules *rules, int folder, uint64_t cpus)
 {
-    const struct rtscope_ring_rules *const rules = &settings->rings;
-    const struct rtscope_sizes sizes = {bytes_beside(settings), cpus * RING_BYTES_DEFAULT,
-                                        cpus * rules->at_most};
+    const uint64_t spare = (RTSCOPE_SETS_MAX - 1) * cpus * RING_BYTES_SPARE;
+    const struct rtscope_sizes sizes = {bytes_beside(settings) + spare, cpus * RING_BYTES_DEFAULT,
+                                        RTSCOPE_SETS_MAX * cpus * rules->at_most};
     const uint64_t used = rtscope_rings_bytes(folder, &sizes, cpus * rules->in_all) / cpus;
     return used < rules->in_all ? (rules->in_all - used) / ALL_PARTS : 0;
 }
 
-/* Rings of this size, or smaller where a process that locks its memory has no room for them. */
-static uint64_t lockable(const struct rtscope_settings *settings, uint64_t bytes, uint64_t least)
-{
-    const uint64_t cpus = rtscope_cpus_possible(), beside = bytes_beside(settings);
-    const uint64_t most = rtscope_lockable_bytes(beside + cpus * bytes,
-                                                  settings->leaving_bytes);
-    while (beside + cpus * bytes > most && bytes > least)
-        bytes /= 2;
-    return bytes;
-}
-
 /* What a recorder would like, as far as there is room; a program that is not recorded when it
  * starts has small rings, for whom comes later. */
-static uint64_t bytes_of_choice(const struct rtscope_settings *settings, int folder)
+static uint64_t bytes_of_choice(const struct rtscope_settings *settings,
+                                const struct rtscope_set_plan *set, int folder)
 {
-    if (!settings->is_wanted)
+    if (!set->is_wanted)
         return RING_BYTES_DEFAULT;
     const uint32_t cpus = rtscope_cpus_possible();
     uint64_t most = room(settings, folder, cpus);
     uint64_t bytes = RING_BYTES_DEFAULT;
-    if (settings->rings.at_most)
-        bytes = rtscope_power_of_two(settings->rings.at_most);
-    if (settings->rings.at_most && settings->rings.in_all) {
-        const uint64_t share = share_of_all(settings, folder, cpus);
+    if (set->rings.at_most)
+        bytes = rtscope_power_of_two(set->rings.at_most);
+    if (set->rings.at_most && set->rings.in_all) {
+        const uint64_t share = share_of_all(settings, &set->rings, folder, cpus);
         most = share < most ? share : most;
     }
     while (bytes > most && bytes > RING_BYTES_SMALL)
@@ -106,32 +109,93 @@ static uint64_t bytes_of_choice(const struct rtscope_settings *settings, int fol
     return bytes;
 }
 
-/* The environment first: whoever starts a program knows best. Then what a recorder asks for, where
- * it wants an event of this process. */
+/* What somebody asked for, whatever it costs: the environment first, as whoever starts a program
+ * knows best, then a recorder where it wants an event of this process. 0: nobody. */
+static uint64_t bytes_asked(const struct rtscope_settings *settings,
+                            const struct rtscope_set_plan *set)
+{
+    if (settings->ring_bytes_asked)
+        return settings->ring_bytes_asked;
+    return set->is_wanted ? set->rings.exactly : 0;
+}
+
+/* The next of what is too much: a set that no recorder has yet, or half of the largest rings that
+ * nobody asked for; 0 where there is none. */
+static int take_less(struct rtscope_settings *settings, uint64_t least)
+{
+    struct rtscope_set_plan *largest = NULL;
+    if (settings->sets_length > sets_given(settings)) {
+        settings->sets_length--;
+        return 1;
+    }
+    for (uint32_t place = 0; place < settings->sets_length; place++) {
+        struct rtscope_set_plan *const set = &settings->sets[place];
+        if (!bytes_asked(settings, set) && set->ring_bytes > least &&
+            (!largest || set->ring_bytes > largest->ring_bytes))
+            largest = set;
+    }
+    if (largest)
+        largest->ring_bytes /= 2;
+    return largest != NULL;
+}
+
+static uint64_t bytes_of_rings(const struct rtscope_settings *settings)
+{
+    uint64_t bytes = 0;
+    for (uint32_t place = 0; place < settings->sets_length; place++)
+        bytes += settings->sets[place].ring_bytes;
+    return bytes * rtscope_cpus_possible();
+}
+
+/* Less where a process that locks its memory has no room for them. */
+static void fit_lockable(struct rtscope_settings *settings, uint64_t least)
+{
+    const uint64_t beside = bytes_beside(settings);
+    const uint64_t most = rtscope_lockable_bytes(beside + bytes_of_rings(settings),
+                                                  settings->leaving_bytes);
+    while (beside + bytes_of_rings(settings) > most && take_less(settings, least))
+        ;
+}
+
 void rtscope_settings_size(struct rtscope_settings *settings, int folder)
 {
     const uint64_t least = settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN;
-    uint64_t bytes = settings->ring_bytes_asked;
-    if (!bytes && settings->is_wanted)
-        bytes = settings->rings.exactly;
-    if (!bytes)
-        bytes = lockable(settings, bytes_of_choice(settings, folder), least);
-    bytes = rtscope_power_of_two(bytes);
-    settings->ring_bytes = bytes < least ? least : bytes;
-    settings->subbuffer_bytes = settings->ring_bytes / settings->subbuffers;
+    const uint32_t given = sets_given(settings);
+    settings->sets_length = settings->has_no_spare_sets ? given : RTSCOPE_SETS_MAX;
+    for (uint32_t place = 0; place < settings->sets_length; place++) {
+        struct rtscope_set_plan *const set = &settings->sets[place];
+        uint64_t bytes = RING_BYTES_SPARE;
+        if (place < given)
+            bytes = bytes_asked(settings, set);
+        if (!bytes)
+            bytes = bytes_of_choice(settings, set, folder);
+        bytes = rtscope_power_of_two(bytes);
+        set->ring_bytes = bytes < least ? least : bytes;
+    }
+    fit_lockable(settings, least);
+    for (uint32_t place = 0; place < settings->sets_length; place++)
+        settings->sets[place].subbuffer_bytes =
+            settings->sets[place].ring_bytes / settings->subbuffers;
 }
 
 int rtscope_settings_ask_less(struct rtscope_settings *settings)
 {
-    const int can = settings->is_wanted && settings->rings.at_most &&
-                    !settings->ring_bytes_asked && !settings->rings.exactly;
-    settings->rings.at_most = 0;
+    int can = !settings->has_no_spare_sets && settings->sets_length > sets_given(settings);
+    settings->has_no_spare_sets = 1;
+    if (can)
+        return 1;
+    for (uint32_t place = 0; place < RTSCOPE_SETS_MAX; place++) {
+        struct rtscope_set_plan *const set = &settings->sets[place];
+        can |= set->is_wanted && set->rings.at_most && !settings->ring_bytes_asked &&
+               !set->rings.exactly;
+        set->rings.at_most = 0;
+    }
     return can;
 }
 
-int rtscope_settings_are_large(const struct rtscope_settings *settings)
+int rtscope_set_takes_memory(const struct rtscope_set_plan *set)
 {
-    return settings->ring_bytes > RING_BYTES_DEFAULT;
+    return set->is_wanted || set->ring_bytes > RING_BYTES_DEFAULT;
 }
 
 /* Calls `each` with both ends of every range of a list such as `0-3,8`. */

@@ -23,12 +23,14 @@
 static int say_nothing(int fd, const struct rtscope_header *header)
 {
     struct rtscope_ring rings[CONTROLS];
-    if (header->rings_length > RTSCOPE_CPUS_MAX || header->unregistered)
+    if (header->rings_length > RTSCOPE_CPUS_MAX || header->sets_length > RTSCOPE_SETS_MAX ||
+        header->unregistered)
         return 0;
-    for (uint32_t cpu = 0; cpu < header->rings_length; cpu += CONTROLS) {
-        const uint32_t left = header->rings_length - cpu;
+    const uint32_t length = header->sets_length * header->rings_length;
+    for (uint32_t ring = 0; ring < length; ring += CONTROLS) {
+        const uint32_t left = length - ring;
         const uint32_t count = left < CONTROLS ? left : CONTROLS;
-        const uint64_t offset = header->controls_offset + cpu * sizeof *rings;
+        const uint64_t offset = header->controls_offset + ring * sizeof *rings;
         if (pread(fd, rings, count * sizeof *rings, (off_t)offset) !=
             (ssize_t)(count * sizeof *rings))
             return 0;

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Whether somebody wants an event of a program or library, before it is described in the table. */
+/* Who wants an event of a program or library, before it is described in the table. */
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <string.h>
+
 struct wanting {
     const struct rtscope_event_rules *rules;
-    int is_wanted;
+    /* A bit for each set that gets an event, and for each that may. */
+    unsigned sets;
+    unsigned all;
 };
 
 static void want(struct rtscope_description *event, struct wanting *wanting)
 {
     struct rtscope_refusal why;
-    if (!wanting->is_wanted && rtscope_description_check(event, &why) == 0)
-        wanting->is_wanted = rtscope_event_rules_name(
-            wanting->rules, (uint8_t)event->text[0], event->provider, event->name);
+    if (wanting->sets != wanting->all && rtscope_description_check(event, &why) == 0)
+        wanting->sets |= rtscope_event_rules_name(wanting->rules, (uint8_t)event->text[0],
+                                                  event->provider, event->name);
 }
 
 static void want_site(const struct rtscope_site *site, void *context)
@@ -22,21 +26,36 @@ static void want_site(const struct rtscope_site *site, void *context)
     want(&event, context);
 }
 
-int rtscope_object_is_wanted(const struct rtscope_event_rules *rules,
-                             const struct rtscope_object *object)
+unsigned rtscope_object_is_wanted(const struct rtscope_event_rules *rules,
+                                  const struct rtscope_object *object, unsigned all)
 {
-    struct wanting wanting = {rules, 0};
+    struct wanting wanting = {rules, 0, all};
     if (rtscope_sections_fit(object->sections))
         rtscope_sections_each(object->sections, want_site, &wanting);
-    return wanting.is_wanted;
+    return wanting.sets;
 }
 
-int rtscope_late_is_wanted(const struct rtscope_event_rules *rules,
-                           const struct rtscope_late *late)
+unsigned rtscope_late_is_wanted(const struct rtscope_event_rules *rules,
+                                const struct rtscope_late *late, unsigned all)
 {
-    struct wanting wanting = {rules, 0};
+    struct wanting wanting = {rules, 0, all};
     struct rtscope_description event = {late->text, late->text_bytes, 0, NULL, NULL, 0};
     if (late->kind == RTSCOPE_ENTRY_EVENT)
         want(&event, &wanting);
-    return wanting.is_wanted;
+    return wanting.sets;
+}
+
+void rtscope_switch_give(void *state, unsigned sets)
+{
+    rtscope_switch_word *const word = state;
+    uint64_t before = __atomic_load_n(word, __ATOMIC_RELAXED), behind;
+    do {
+        struct rtscope_switch now;
+        memcpy(&now, &before, sizeof now);
+        now.sets = (uint8_t)(now.sets | sets);
+        now.enabled = (uint8_t)((now.sets & RTSCOPE_ENABLED) |
+                                (now.sets > 1 || now.filter ? RTSCOPE_FILTERED : 0));
+        memcpy(&behind, &now, sizeof behind);
+    } while (!__atomic_compare_exchange_n(word, &before, behind, 0, __ATOMIC_RELEASE,
+                                          __ATOMIC_RELAXED));
 }

@@ -12,10 +12,20 @@
 /* After so many aborts an event counts as lost: a debugger that steps aborts each time. */
 #define ATTEMPTS_MAX 4096u
 
-/* The process's clock, and where its mode stands in shared memory. */
+/* The process's clock. */
 uint32_t rtscope_write_clock;
-volatile uint32_t *rtscope_write_mode;
 uint32_t rtscope_write_block_ns;
+struct rtscope_object rtscope_write_views[RTSCOPE_SETS_MAX];
+volatile uint32_t *rtscope_write_modes[RTSCOPE_SETS_MAX];
+
+/* What happens to an event that is written through `object` when its ring is full. */
+static uint32_t mode_of(const struct rtscope_object *object)
+{
+    for (size_t set = 1; set < RTSCOPE_SETS_MAX; set++)
+        if (object == &rtscope_write_views[set])
+            return *rtscope_write_modes[set];
+    return *rtscope_write_modes[0];
+}
 
 /* The vDSO answers; no system call. */
 static uint64_t monotonic_ns(void)
@@ -62,9 +72,10 @@ static void count(const struct rtscope_object *object, void *area, int cause)
  * In the mode block: spins until a reader has made room, at most the time that one event may wait.
  * Returns whether it is worth another attempt.
  */
-static int wait_for_room(uint64_t *until_ns, const struct rtscope_ring *ring, uint64_t tail)
+static int wait_for_room(uint32_t mode, uint64_t *until_ns, const struct rtscope_ring *ring,
+                         uint64_t tail)
 {
-    if (*rtscope_write_mode != RTSCOPE_MODE_BLOCK)
+    if (mode != RTSCOPE_MODE_BLOCK)
         return 0;
     if (*until_ns == 0)
         *until_ns = monotonic_ns() + rtscope_write_block_ns;
@@ -112,8 +123,9 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
         return 0;
     }
     if (end - tail > object->ring_bytes) {
-        if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE) {
-            if (wait_for_room(&trial->wait_until_ns, ring, tail))
+        const uint32_t mode = mode_of(object);
+        if (mode != RTSCOPE_MODE_OVERWRITE) {
+            if (wait_for_room(mode, &trial->wait_until_ns, ring, tail))
                 return 1;
             count(object, area, RTSCOPE_LOSS_FULL);
             return 0;
@@ -138,7 +150,7 @@ static int has_room(const struct rtscope_object *object, const struct rtscope_ri
         const uint64_t tail = *(const volatile uint64_t *)&ring->tail;
         if (end - tail <= object->ring_bytes)
             return 1;
-        if (!wait_for_room(until_ns, ring, tail))
+        if (!wait_for_room(mode_of(object), until_ns, ring, tail))
             return 0;
     }
 }
@@ -153,7 +165,7 @@ static int write_owned(const struct rtscope_object *object, uint32_t index, uint
     uint64_t head = ring->head, until_ns = 0;
     if ((head ^ (head + words * 8 - 1)) > mask) {
         const uint64_t end = (head | mask) + 1;
-        if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE &&
+        if (mode_of(object) != RTSCOPE_MODE_OVERWRITE &&
             !has_room(object, ring, end, &until_ns))
             return RTSCOPE_LOSS_FULL;
         memset(data + (head & ring_mask), 0, 8);
@@ -162,7 +174,7 @@ static int write_owned(const struct rtscope_object *object, uint32_t index, uint
     }
     const uint64_t end = head + words * 8;
     if (!has_room(object, ring, end, &until_ns)) {
-        if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE)
+        if (mode_of(object) != RTSCOPE_MODE_OVERWRITE)
             return RTSCOPE_LOSS_FULL;
         __atomic_store_n(&ring->tail, ((end + mask) & ~mask) - object->ring_bytes,
                          __ATOMIC_RELEASE);

@@ -7,7 +7,9 @@
 #![allow(missing_docs, reason = "layout.h documents every field once")]
 
 pub const MAGIC: u64 = 0x0065_706f_6373_7472;
-pub const LAYOUT_VERSION: u32 = 5;
+pub const LAYOUT_VERSION: u32 = 6;
+pub const LAYOUT_VERSION_ONE_SET: u32 = 5;
+pub const SETS_MAX: usize = 4;
 pub const ID_PADDING: u16 = 0;
 pub const SUBBUFFERS_MAX: u64 = 64;
 pub const SUBBUFFER_BYTES_MIN: u64 = 4096;
@@ -78,6 +80,21 @@ pub struct Header {
     pub objects_used: u64,
     pub unregistered: u64,
     pub name: [u8; 16],
+    pub sets_length: u32,
+    pub padding: u32,
+    pub session: u64,
+    pub more: [Set; SETS_MAX - 1],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Set {
+    pub session: u64,
+    pub data_offset: u64,
+    pub ring_bytes: u64,
+    pub subbuffer_bytes: u64,
+    pub mode: u32,
+    pub padding: u32,
 }
 
 #[repr(C)]
@@ -95,9 +112,15 @@ pub struct Ring {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Switch {
     pub enabled: u8,
-    pub padding: u8,
+    pub sets: u8,
     pub id: u16,
     pub filter: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Filters {
+    pub at: [u32; SETS_MAX],
 }
 
 #[repr(C)]
@@ -145,6 +168,8 @@ pub trait Plain: Copy + Default {
 
 impl Plain for Header {}
 impl Plain for Ring {}
+impl Plain for Switch {}
+impl Plain for Filters {}
 impl Plain for Record {}
 impl Plain for Entry {}
 impl Plain for Loaded {}

@@ -46,9 +46,34 @@ fn claims() -> Claims {
             objects_used,
             unregistered,
             name,
+            sets_length,
+            padding,
+            session,
+            more,
         ]
     );
+    claims.extend(sets());
     claims.extend(parts());
+    claims
+}
+
+/// What belongs to each recorder.
+fn sets() -> Claims {
+    let mut claims = Claims::new();
+    claim!(
+        claims,
+        Set,
+        "rtscope_set",
+        [
+            session,
+            data_offset,
+            ring_bytes,
+            subbuffer_bytes,
+            mode,
+            padding
+        ]
+    );
+    claim!(claims, Filters, "rtscope_filters", [at]);
     claims
 }
 
@@ -65,7 +90,7 @@ fn parts() -> Claims {
         claims,
         Switch,
         "rtscope_switch",
-        [enabled, padding, id, filter]
+        [enabled, sets, id, filter]
     );
     claim!(claims, Record, "rtscope_record", [words, id, tid, time]);
     claim!(
@@ -103,6 +128,11 @@ fn values() -> Claims {
     [
         ("RTSCOPE_MAGIC", MAGIC as usize),
         ("RTSCOPE_LAYOUT_VERSION", LAYOUT_VERSION as usize),
+        (
+            "RTSCOPE_LAYOUT_VERSION_ONE_SET",
+            LAYOUT_VERSION_ONE_SET as usize,
+        ),
+        ("RTSCOPE_SETS_MAX", SETS_MAX),
         ("RTSCOPE_ID_PADDING", usize::from(ID_PADDING)),
         ("RTSCOPE_SUBBUFFERS_MAX", SUBBUFFERS_MAX as usize),
         ("RTSCOPE_SUBBUFFER_BYTES_MIN", SUBBUFFER_BYTES_MIN as usize),

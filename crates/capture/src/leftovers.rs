@@ -166,17 +166,19 @@ fn clean_rings(folder: &Directory, owner: u32, cleaned: &mut Cleaned) -> Result<
     let sessions = files(folder.path(), session, Kind::Session);
     if !sessions.is_empty() {
         // Also switches off what they left on in applications.
-        match unless_recorded(switch_off(folder.path(), owner))? {
-            Some(()) => cleaned.removed.extend(sessions),
-            None => cleaned.in_use.extend(sessions),
-        }
+        unless_recorded(switch_off(folder.path(), owner))?;
+        // A recorder that is alive keeps its own.
+        let stays = |left: &Leftover| Path::new(&left.path).exists();
+        let (in_use, removed): (Vec<_>, Vec<_>) = sessions.into_iter().partition(stays);
+        cleaned.removed.extend(removed);
+        cleaned.in_use.extend(in_use);
     }
     let left = left_among_rings(folder);
     if left.is_empty() {
         return Ok(());
     }
     // Held while they are removed: no recorder begins to read them meanwhile.
-    let Some(_lock) = unless_recorded(folder.lock())? else {
+    let Some(_lock) = unless_recorded(folder.lock_alone())? else {
         cleaned.in_use.extend(left);
         return Ok(());
     };

@@ -17,7 +17,7 @@ use crate::kernel_ctf::{
 use crate::kernel_trace::KernelTrace;
 use crate::pages::{CpuPages, Pages};
 use crate::statedump::StateDump;
-use crate::user::{self, UserConfig, UserSummary, Whose};
+use crate::user::{self, Held, UserConfig, UserRecorder, UserSummary, Whose};
 use crate::{clock, environment, evidence};
 use host::capabilities::Capabilities;
 
@@ -39,6 +39,8 @@ pub struct SnapshotFacts {
 #[derive(Clone, Debug)]
 struct Rings {
     directory: Option<PathBuf>,
+    /// Whose they are.
+    recorder: u64,
     /// What was written before is left out.
     since: Instant,
 }
@@ -63,10 +65,11 @@ impl SnapshotFacts {
         self
     }
 
-    /// With the rings of the applications that somebody keeps in flight.
-    pub(crate) fn with_rings(mut self, user: Option<&UserConfig>) -> Self {
-        self.rings = user.map(|user| Rings {
+    /// With the rings of the applications that a recorder keeps in flight.
+    pub(crate) fn with_rings(mut self, user: Option<(&UserConfig, &UserRecorder)>) -> Self {
+        self.rings = user.map(|(user, recorder)| Rings {
             directory: user.directory().map(Path::to_owned),
+            recorder: recorder.id(),
             since: Instant::MIN,
         });
         self
@@ -204,8 +207,12 @@ pub fn write_snapshot(
     let user = match &facts.rings {
         Some(rings) => {
             let name = root.file_name().unwrap_or_default().to_string_lossy();
-            let from = (rings.directory.as_deref(), rings.since);
-            user::write_rings(staged.path(), &name, from, Whose::All)?.0
+            let held = Held {
+                directory: rings.directory.as_deref(),
+                since: rings.since,
+                recorder: Some(rings.recorder),
+            };
+            user::write_rings(staged.path(), &name, &held, Whose::All)?.0
         }
         None => UserSummary::default(),
     };

@@ -590,7 +590,7 @@ fn tamper(file: &File, path: &Path, file_bytes: u64, random: &mut Random) {
             path,
             std::os::unix::fs::PermissionsExt::from_mode(random.below(0o1000) as u32),
         )),
-        11..=15 => word(random, 256),
+        11..=15 => word(random, size_of::<rings::Header>() as u64),
         16..=25 => word(random, 8192),
         _ => word(random, file_bytes),
     }

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 
 use crate::RingFile;
 use crate::layout::shown;
-use crate::made;
+use crate::{made, owned};
 
 /// Files beyond this are not looked at.
 const FILES_MAX: usize = 4096;
@@ -28,8 +28,13 @@ const RINGS: &str = "rings-";
 const WITHOUT_RINGS: &str = "without-";
 /// How names of session files begin.
 const SESSION: &str = "session-";
-/// The file that the recorder of a directory locks.
-const RECORDER: &str = "recorder";
+/// The files that the recorders of a directory lock, each one of them. Rings that have one recorder
+/// have the first.
+const RECORDERS: [&str; RECORDERS_MAX] = ["recorder", "recorder-2", "recorder-3", "recorder-4"];
+/// So many recorders can be in a directory at the same time.
+pub const RECORDERS_MAX: usize = abi::rings::SETS_MAX;
+/// The byte of a session file that its recorder holds.
+const ALIVE: u32 = 0;
 /// More of a session file is not read; processes read no more either.
 const SESSION_BYTES_MAX: usize = 4096;
 /// More of a process's name is not told.
@@ -52,19 +57,41 @@ pub struct WithoutRings {
     pub link: String,
 }
 
-/// Held by the one recorder of a directory. The file that it locks goes with it: only who holds
+/// Held by one of the recorders of a directory. The file that it locks goes with it: only who holds
 /// the lock on the file that bears the name removes it.
 #[derive(Debug)]
 pub struct RecorderLock {
     file: OwnedFd,
     directory: OwnedFd,
+    name: &'static str,
+}
+
+/// What a recorder announced, for as long as it is there: others see whether it lives.
+#[derive(Debug)]
+pub struct Announced {
+    name: String,
+    _file: OwnedFd,
+}
+
+impl std::ops::Deref for Announced {
+    type Target = str;
+
+    /// Its name in the directory.
+    fn deref(&self) -> &str {
+        &self.name
+    }
 }
 
 impl RecorderLock {
+    /// Whether it is the first of the recorders, whose those rings are that have one.
+    pub fn is_first(&self) -> bool {
+        self.name == RECORDERS[0]
+    }
+
     /// Whether the locked file is the one that others find.
     fn is_in_place(&self) -> bool {
         let own = rustix::fs::fstat(&self.file);
-        let named = rustix::fs::statat(&self.directory, RECORDER, AtFlags::SYMLINK_NOFOLLOW);
+        let named = rustix::fs::statat(&self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW);
         let identity = |status: rustix::fs::Stat| (status.st_dev, status.st_ino);
         matches!((own, named), (Ok(own), Ok(named)) if identity(own) == identity(named))
     }
@@ -74,7 +101,7 @@ impl Drop for RecorderLock {
     fn drop(&mut self) {
         if self.is_in_place() {
             // What cannot be removed stays, and locks as well the next time.
-            let _ = rustix::fs::unlinkat(&self.directory, RECORDER, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&self.directory, self.name, AtFlags::empty());
         }
     }
 }
@@ -98,6 +125,8 @@ pub struct Seen {
     pub without_rings: Vec<WithoutRings>,
     /// Whether that is the last of what there is; the next look begins anew.
     pub is_all: bool,
+    /// Whether it is all that there is.
+    pub is_whole: bool,
 }
 
 /// Whose something is, and who may do what with it; it should be `owner`'s.
@@ -236,6 +265,7 @@ impl Directory {
     /// What the operating system says.
     pub fn look(&self) -> Result<Seen> {
         let mut looking = self.looking.borrow_mut();
+        let begins = looking.is_none();
         let dir = match &mut *looking {
             Some(dir) => dir,
             none => none.insert(Dir::read_from(&self.fd).map_err(|errno| self.unreadable(errno))?),
@@ -253,6 +283,7 @@ impl Directory {
             rings,
             without_rings: without_rings.collect(),
             is_all,
+            is_whole: begins && is_all,
         })
     }
 
@@ -381,29 +412,53 @@ impl Directory {
         }
     }
 
-    /// Becomes the one recorder of this directory, until the lock is dropped.
+    /// Becomes one of the recorders of this directory, until the lock is dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] when there are [`RECORDERS_MAX`]; otherwise what the operating
+    /// system says.
+    pub fn lock(&self) -> Result<RecorderLock> {
+        for name in RECORDERS {
+            if let Some(lock) = self.lock_as(name)? {
+                return Ok(lock);
+            }
+        }
+        Err(self.is_recorded())
+    }
+
+    /// Is there instead of all recorders, until the locks are dropped.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] when there is one; otherwise what the operating system says.
-    pub fn lock(&self) -> Result<RecorderLock> {
+    pub fn lock_alone(&self) -> Result<Vec<RecorderLock>> {
+        let lock = |name| self.lock_as(name)?.ok_or_else(|| self.is_recorded());
+        RECORDERS.into_iter().map(lock).collect()
+    }
+
+    /// The same by one of their names; none where another has it.
+    fn lock_as(&self, name: &'static str) -> Result<Option<RecorderLock>> {
         let failed = |errno: rustix::io::Errno| {
             Error::io(format!("cannot lock {}", self.path.display()), errno.into())
         };
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         for _ in 0..TRIES_MAX {
-            let fd = made::make(&self.fd, RECORDER, flags, Mode::RUSR | Mode::WUSR);
+            let fd = made::make(&self.fd, name, flags, Mode::RUSR | Mode::WUSR);
             let file = fd.map_err(failed)?;
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => (),
-                Err(rustix::io::Errno::WOULDBLOCK) => return Err(self.is_recorded()),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
                 Err(errno) => return Err(failed(errno)),
             }
             let directory = self.fd.try_clone();
             let directory = directory.map_err(|cause| Error::io("cannot lock", cause))?;
-            let lock = RecorderLock { file, directory };
+            let lock = RecorderLock {
+                file,
+                directory,
+                name,
+            };
             // Else its last holder removed it behind our opening, and others lock another.
             if lock.is_in_place() {
-                return Ok(lock);
+                return Ok(Some(lock));
             }
         }
         Err(failed(rustix::io::Errno::BUSY))
@@ -414,16 +469,20 @@ impl Directory {
             ErrorKind::AlreadyExists,
             "these processes are being recorded already",
         )
-        .found(format!("a recorder holds {}", self.path.display()))
-        .fix("end it first, or give both sides another directory with RTSCOPE_DIR")
+        .found(format!(
+            "recorders hold {} ({RECORDERS_MAX} can)",
+            self.path.display()
+        ))
+        .fix("end one first, or give both sides another directory with RTSCOPE_DIR")
     }
 
     /// Leaves a file that tells processes that start from now on which events are wanted. Returns
-    /// its name, for [`Directory::remove`].
+    /// its name, for [`Directory::remove`]; whoever announced it is there for as long as it holds
+    /// that.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn announce(&self, patterns: &[String]) -> Result<String> {
+    pub fn announce(&self, patterns: &[String]) -> Result<Announced> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{SESSION}{}-{count}", std::process::id());
@@ -435,16 +494,38 @@ impl Directory {
         let failed = |cause| Error::io(format!("cannot write {name}"), cause);
         // Never a file that is there already: it may lead to another's, or be none.
         let flags = OFlags::WRONLY | OFlags::EXCL;
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let mode = Mode::RUSR | Mode::WUSR;
         let fd = made::make(&self.fd, &name, flags, mode)
             .or_else(|_| {
                 rustix::fs::unlinkat(&self.fd, name.as_str(), AtFlags::empty())?;
                 made::make(&self.fd, &name, flags, mode)
             })
             .map_err(|errno| failed(errno.into()))?;
+        // Before others can open it, and lock it, and before it says anything.
+        owned::take(&fd, ALIVE).map_err(failed)?;
+        let readable = mode | Mode::RGRP | Mode::ROTH;
+        rustix::fs::fchmod(&fd, readable).map_err(|errno| failed(errno.into()))?;
         let text = patterns.join("\n") + "\n";
         rustix::io::write(&fd, text.as_bytes()).map_err(|errno| failed(errno.into()))?;
-        Ok(name)
+        Ok(Announced { name, _file: fd })
+    }
+
+    /// Whether the recorder is there that left a session file; also where it has not written it
+    /// yet.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn is_live(&self, name: &str) -> Result<bool> {
+        let Some(file) = self.regular(name, OFlags::RDONLY)? else {
+            return Ok(false);
+        };
+        let failed = |cause| Error::io(format!("cannot read the session {name}"), cause);
+        let facts = rustix::fs::fstat(&file).map_err(|errno| failed(errno.into()))?;
+        // Whoever wrote it has locked it before.
+        match facts.st_size {
+            0 => Ok(facts.st_nlink > 0),
+            _ => owned::is_taken(&file, ALIVE).map_err(failed),
+        }
     }
 
     /// Removes a file; one that is gone is no error.

@@ -5,7 +5,7 @@
 //! between two stores is either below the later of two readings or above it; the lesser of two is
 //! therefore never beyond what was written, and a record that it cuts in two is read the next time.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::io::ErrorKind as Io;
 use std::mem::offset_of;
@@ -19,7 +19,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::mapping::Mapping;
-use crate::{EventDescription, Layout, LoadedObject, Losses, Mode, Table, Window, memory, objects};
+use crate::{Layout, LoadedObject, Losses, Mode, Table, Window, memory, objects, owned};
 
 /// Whether somebody can still write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +28,6 @@ pub enum Liveness {
     Alive,
     /// Nobody will write any more.
     Dead,
-}
-
-/// What becomes of an event that happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
-    /// Nothing.
-    Off,
-    /// It is recorded.
-    On,
-    /// It is recorded where its filter ([`RingFile::place_filter`]) lets it pass.
-    Filtered,
 }
 
 /// The open file of one traced process.
@@ -52,9 +41,13 @@ pub struct RingFile {
     /// The header and the controls, and the data of all rings, where they could be mapped.
     front: Option<Mapping>,
     data: Option<Mapping>,
+    /// What recorders change together: all before the area of filters, where it could be mapped.
+    shared: OnceCell<Option<Mapping>>,
     table: Table,
     /// How much of the area of objects was read.
     objects_read: u64,
+    /// The set of rings that is its recorder's.
+    claimed: Option<u32>,
     /// Whether it could not be read or written to.
     is_broken: Cell<bool>,
     /// Whether its rings were given memory, and why some have none.
@@ -101,12 +94,146 @@ impl RingFile {
             name: name.to_owned(),
             front: None,
             data: None,
+            shared: OnceCell::new(),
             table: Table::default(),
             objects_read: 0,
+            claimed: None,
             is_broken: Cell::new(false),
             was_given: Cell::new(false),
             without_memory: Cell::new(None),
         }))
+    }
+
+    /// Means another set of its rings from now on. To be called before it is mapped.
+    pub fn choose(&mut self, set: u32) {
+        self.layout = self.layout.of_set(set);
+    }
+
+    /// Takes a set of rings for the recorder `session`, for as long as this is open: the one that
+    /// the process gave it, else one of a recorder that was killed, else one that nobody has.
+    /// Others are alive where `is_live` says so. Whether there was one; it is meant from then on.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn claim(&mut self, session: u64, is_live: &dyn Fn(u64) -> bool) -> Result<bool> {
+        if !self.layout.has_sets() {
+            return self.take(0);
+        }
+        let suits: [&dyn Fn(u64) -> bool; 3] = [
+            &|owner| owner == session,
+            &|owner| owner != 0 && !is_live(owner),
+            &|owner| owner == 0,
+        ];
+        for suits in suits {
+            for set in 0..self.layout.sets() {
+                if !suits(self.session_of(set)?) || !self.take(set)? {
+                    continue;
+                }
+                // Another recorder may have been here before the lock was ours.
+                if suits(self.session_of(set)?) {
+                    self.choose(set);
+                    self.claimed = Some(set);
+                    return self.own(session).map(|()| true);
+                }
+                self.give_back(set)?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Gives the set that was claimed back: it is nobody's then.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn release(&self) -> Result<()> {
+        match self.layout.has_sets() {
+            true => self.own(0),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes a set besides, whose recorder was killed, for as long as `with` lasts; nothing where
+    /// that is alive.
+    ///
+    /// # Errors
+    /// What the operating system says, and what `with` gives.
+    pub fn with_forgotten(
+        &mut self,
+        set: u32,
+        is_live: &dyn Fn(u64) -> bool,
+        with: &mut dyn FnMut(&RingFile) -> Result<()>,
+    ) -> Result<()> {
+        let own = self.layout.set;
+        let owner = self.session_of(set)?;
+        if self.claimed == Some(set) || owner == 0 || is_live(owner) || !self.take(set)? {
+            return Ok(());
+        }
+        self.choose(set);
+        let done = with(self);
+        self.choose(own);
+        done.and(self.give_back(set))
+    }
+
+    /// Whether other sets hold what their recorders have still to read, those that are alive and
+    /// those that were killed; what nobody claims is nobody's.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn is_waited_for(&self, is_live: &dyn Fn(u64) -> bool) -> Result<bool> {
+        let others = (0..self.layout.sets()).filter(|set| *set != self.layout.set);
+        for set in others {
+            let owner = self.session_of(set)?;
+            if owner != 0 && (is_live(owner) || self.holds_something(set)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a set has records that were not read, or losses that were not stated.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn holds_something(&self, set: u32) -> Result<bool> {
+        let layout = self.layout.of_set(set);
+        for ring in 0..layout.rings {
+            let mut bytes = [0; size_of::<Ring>()];
+            self.read(&mut bytes, layout.control_offset(ring))?;
+            let control = Ring::from_bytes(&bytes).unwrap_or_default();
+            let was_read = control.absent != 0 || control.head == control.tail;
+            if !was_read || control.lost != control.lost_stated {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whose a set is; 0: nobody's.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn session_of(&self, set: u32) -> Result<u64> {
+        let offset = self.layout.sets.get(set as usize);
+        match offset.and_then(|set| set.session_offset) {
+            Some(offset) => self.word_in_file(offset),
+            None => Ok(0),
+        }
+    }
+
+    fn own(&self, session: u64) -> Result<()> {
+        let own = &self.layout.sets[self.layout.set as usize];
+        match own.session_offset {
+            Some(offset) => self.write(&session.to_le_bytes(), offset),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&self, set: u32) -> Result<bool> {
+        owned::take(&self.file, set).map_err(|cause| self.unreadable(cause))
+    }
+
+    fn give_back(&self, set: u32) -> Result<()> {
+        owned::give_back(&self.file, set).map_err(|cause| self.unreadable(cause))
     }
 
     /// The bytes of its descriptions so far, as it says itself.
@@ -297,13 +424,21 @@ impl RingFile {
         self.word(offset_of!(Header, unregistered) as u64)
     }
 
-    /// The mode in force.
+    /// The mode in force in this set of rings.
     ///
     /// # Errors
     /// What the operating system says.
     pub fn mode(&self) -> Result<Mode> {
+        self.mode_of(self.layout.set)
+    }
+
+    /// The same in another.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn mode_of(&self, set: u32) -> Result<Mode> {
         let mut bytes = [0; 4];
-        self.read(&mut bytes, offset_of!(Header, mode) as u64)?;
+        self.read(&mut bytes, self.layout.of_set(set).mode_offset)?;
         Ok(match u32::from_le_bytes(bytes) {
             rings::MODE_OVERWRITE => Mode::Overwrite,
             rings::MODE_BLOCK => Mode::Block,
@@ -321,12 +456,12 @@ impl RingFile {
             Mode::Overwrite => rings::MODE_OVERWRITE,
             Mode::Block => rings::MODE_BLOCK,
         };
-        self.write(&value.to_le_bytes(), offset_of!(Header, mode) as u64)
+        self.write(&value.to_le_bytes(), self.layout.mode_offset)
     }
 
     /// Gives rings their memory, where they have none, once. That some could not get any is known
     /// from [`RingFile::without_memory`].
-    fn give_memory(&self) -> Result<()> {
+    pub(crate) fn give_memory(&self) -> Result<()> {
         if self.was_given.replace(true) || !memory::is_given_by_recorders(&self.layout) {
             return Ok(());
         }
@@ -356,54 +491,6 @@ impl RingFile {
     /// Why CPUs that are online have no ring, after an event was switched on.
     pub fn without_memory(&self) -> Option<Errno> {
         self.without_memory.get()
-    }
-
-    /// Sets the switch of an event of the table; before the first that is switched on, rings get
-    /// their memory. A description that names a place outside of the switches is ignored.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn switch(&self, event: &EventDescription, to: Switch) -> Result<()> {
-        if !self.layout.holds_switch(event.switch_offset) {
-            return Ok(());
-        }
-        let enabled = match to {
-            Switch::Off => 0,
-            Switch::On => rings::ENABLED,
-            Switch::Filtered => rings::ENABLED | rings::FILTERED,
-        };
-        if enabled != 0 {
-            self.give_memory()?;
-        }
-        // What the switch leads to is there before the switch leads to it.
-        fence(Ordering::Release);
-        self.write(&[enabled], event.switch_offset)
-    }
-
-    /// Gives an event its filter, appended to those of the process, for [`Switch::Filtered`]. False
-    /// when there is no room for it.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn place_filter(&self, event: &EventDescription, filter: &[u8]) -> Result<bool> {
-        let used_offset = offset_of!(Header, filters_used) as u64;
-        let used = self.word(used_offset)?.next_multiple_of(8);
-        let bytes = (filter.len() as u64).next_multiple_of(8);
-        let fits = used
-            .checked_add(bytes)
-            .is_some_and(|end| end <= self.layout.filters_bytes);
-        if !fits || !self.layout.holds_switch(event.switch_offset) {
-            return Ok(false);
-        }
-        let mut padded = filter.to_vec();
-        padded.resize(bytes as usize, 0);
-        self.write(&padded, self.layout.filters_offset + used)?;
-        self.write(&(used + bytes).to_le_bytes(), used_offset)?;
-        fence(Ordering::Release);
-        let place = offset_of!(rings::Switch, filter) as u64;
-        let filter = (used / 8) as u32;
-        self.write(&filter.to_le_bytes(), event.switch_offset + place)?;
-        Ok(true)
     }
 
     /// Whether an attempt to read it or to write to it failed: its process, or somebody of the same
@@ -443,12 +530,47 @@ impl RingFile {
         if let Some(front) = &self.front {
             return front.word(offset).map_err(|cause| self.unreadable(cause));
         }
+        self.word_in_file(offset)
+    }
+
+    fn word_in_file(&self, offset: u64) -> Result<u64> {
         let mut bytes = [0; size_of::<u64>()];
         self.read(&mut bytes, offset)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn read(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+    /// A word that others change in one step, as it is now.
+    pub(crate) fn shared_word(&self, offset: u64) -> Result<u64> {
+        let word = match self.shared() {
+            Some(shared) => shared.word(offset),
+            None => {
+                let mut bytes = [0; size_of::<u64>()];
+                let read = self.file.read_exact_at(&mut bytes, offset);
+                read.map(|()| u64::from_le_bytes(bytes))
+            }
+        };
+        word.map_err(|cause| self.unreadable(cause))
+    }
+
+    /// Changes such a word, if it still is what it was; whether it was.
+    pub(crate) fn exchange(&self, offset: u64, from: u64, to: u64) -> Result<bool> {
+        match self.shared() {
+            Some(shared) => {
+                let done = shared.exchange(offset, from, to);
+                done.map_err(|cause| self.broken("cannot write to the rings", cause))
+            }
+            // Beyond thousands of processes nothing is mapped: two steps have to do.
+            None => self.write(&to.to_le_bytes(), offset).map(|()| true),
+        }
+    }
+
+    fn shared(&self) -> Option<&Mapping> {
+        let bytes = self.layout.switched_bytes();
+        let map = || Mapping::writable(&self.file, 0, bytes);
+        self.shared.get_or_init(map).as_ref()
+    }
+
+    pub(crate) fn read(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         let read = self.file.read_exact_at(bytes, offset);
         read.map_err(|cause| self.unreadable(cause))
     }
@@ -471,7 +593,7 @@ impl RingFile {
             .fix("start its program again: somebody took the file away under it")
     }
 
-    fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
+    pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let written = self.file.write_all_at(bytes, offset);
         written.map_err(|cause| self.broken("cannot write to the rings", cause))
     }

@@ -1,6 +1,8 @@
 //! The header of a ring file, believed only as far as it was checked.
 
-use abi::rings::{self, Header, Plain, Ring};
+use std::mem::offset_of;
+
+use abi::rings::{self, Header, Plain, Ring, Set};
 use event::{Error, ErrorKind, Result};
 
 /// Sub-buffers beyond this gain nothing, and a reader copies a whole one.
@@ -56,7 +58,12 @@ pub struct Layout {
     pub table_bytes: u64,
     /// Where the table is.
     pub table_offset: u64,
+    /// Which set of rings is meant.
+    pub set: u32,
+    /// All sets of rings, which each belong to one recorder.
+    pub(crate) sets: Vec<SetLayout>,
     pub(crate) controls_offset: u64,
+    pub(crate) mode_offset: u64,
     pub(crate) switches_offset: u64,
     pub(crate) switches_bytes: u64,
     pub(crate) filters_offset: u64,
@@ -64,6 +71,58 @@ pub struct Layout {
     pub(crate) objects_offset: u64,
     pub(crate) objects_bytes: u64,
     pub(crate) data_offset: u64,
+}
+
+/// A set of rings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SetLayout {
+    /// Where it says whose it is; none where all is one recorder's.
+    pub session_offset: Option<u64>,
+    mode_offset: u64,
+    controls_offset: u64,
+    data_offset: u64,
+    ring_bytes: u64,
+    subbuffer_bytes: u64,
+}
+
+impl SetLayout {
+    /// The sets of a header whose number of them was checked.
+    fn all(header: &Header) -> Vec<SetLayout> {
+        let first = SetLayout {
+            session_offset: (header.version != rings::LAYOUT_VERSION_ONE_SET)
+                .then_some(offset_of!(Header, session) as u64),
+            mode_offset: offset_of!(Header, mode) as u64,
+            controls_offset: header.controls_offset,
+            data_offset: header.data_offset,
+            ring_bytes: header.ring_bytes,
+            subbuffer_bytes: header.subbuffer_bytes,
+        };
+        let controls_bytes = u64::from(header.rings_length) * size_of::<Ring>() as u64;
+        let of = |(place, set): (usize, &Set)| {
+            let at = (offset_of!(Header, more) + place * size_of::<Set>()) as u64;
+            SetLayout {
+                session_offset: Some(at + offset_of!(Set, session) as u64),
+                mode_offset: at + offset_of!(Set, mode) as u64,
+                controls_offset: first
+                    .controls_offset
+                    .saturating_add((place as u64 + 1) * controls_bytes),
+                data_offset: set.data_offset,
+                ring_bytes: set.ring_bytes,
+                subbuffer_bytes: set.subbuffer_bytes,
+            }
+        };
+        let more = header.more.iter().take(sets_of(header) as usize - 1);
+        let more: Vec<_> = more.enumerate().map(of).collect();
+        std::iter::once(first).chain(more).collect()
+    }
+}
+
+/// So many sets of rings a header says that there are.
+fn sets_of(header: &Header) -> u32 {
+    match header.version {
+        rings::LAYOUT_VERSION_ONE_SET => 1,
+        _ => header.sets_length,
+    }
 }
 
 /// A text of a traced process as people see it: nothing in it steers their terminal, or turns the
@@ -98,24 +157,29 @@ impl Layout {
             rings::MAGIC => (),
             other => return Err(corrupt("another magic number", format!("{other:#x}"))),
         }
-        if header.version != rings::LAYOUT_VERSION {
+        if ![rings::LAYOUT_VERSION, rings::LAYOUT_VERSION_ONE_SET].contains(&header.version) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 "a traced process speaks another version of the ring layout",
             )
             .found(format!(
-                "version {}, known is {}",
+                "version {}, known are {} and {}",
                 header.version,
+                rings::LAYOUT_VERSION_ONE_SET,
                 rings::LAYOUT_VERSION
             ))
             .fix("link the process with the librtscope-probe of this rtscope"));
         }
         check_lengths(&header)?;
-        check_areas(&header, file_bytes)?;
-        Ok(Some(Layout::from_checked(&header)?))
+        let sets = SetLayout::all(&header);
+        for set in &sets {
+            check_rings(set)?;
+        }
+        check_areas(&header, &sets, file_bytes)?;
+        Ok(Some(Layout::from_checked(&header, sets)?))
     }
 
-    fn from_checked(header: &Header) -> Result<Layout> {
+    fn from_checked(header: &Header, sets: Vec<SetLayout>) -> Result<Layout> {
         let clock = match header.clock {
             rings::CLOCK_COUNTER => ClockKind::Counter,
             rings::CLOCK_MONOTONIC => ClockKind::Monotonic,
@@ -136,7 +200,10 @@ impl Layout {
             subbuffer_bytes: header.subbuffer_bytes,
             table_bytes: header.table_bytes,
             table_offset: header.table_offset,
+            set: 0,
+            sets,
             controls_offset: header.controls_offset,
+            mode_offset: offset_of!(Header, mode) as u64,
             switches_offset: header.switches_offset,
             switches_bytes: header.switches_bytes,
             filters_offset: header.filters_offset,
@@ -145,6 +212,35 @@ impl Layout {
             objects_bytes: header.objects_bytes,
             data_offset: header.data_offset,
         })
+    }
+
+    /// So many sets of rings there are.
+    pub fn sets(&self) -> u32 {
+        self.sets.len() as u32
+    }
+
+    /// Whether each recorder has rings of its own; else the one that there can be has all.
+    pub fn has_sets(&self) -> bool {
+        self.sets[0].session_offset.is_some()
+    }
+
+    /// The same file by another set of its rings; the same where there is no such set.
+    pub fn of_set(&self, set: u32) -> Layout {
+        let mut layout = self.clone();
+        if let Some(other) = self.sets.get(set as usize) {
+            layout.set = set;
+            layout.controls_offset = other.controls_offset;
+            layout.mode_offset = other.mode_offset;
+            layout.data_offset = other.data_offset;
+            layout.ring_bytes = other.ring_bytes;
+            layout.subbuffer_bytes = other.subbuffer_bytes;
+        }
+        layout
+    }
+
+    /// The bytes before the area of filters: the header, and all switches.
+    pub(crate) fn switched_bytes(&self) -> u64 {
+        self.switches_offset.saturating_add(self.switches_bytes)
     }
 
     /// Where the control of `ring` is in the file.
@@ -176,21 +272,30 @@ impl Layout {
     }
 }
 
-fn check_lengths(header: &Header) -> Result<()> {
-    let Header {
+fn check_rings(set: &SetLayout) -> Result<()> {
+    let SetLayout {
         ring_bytes,
         subbuffer_bytes,
-        rings_length,
         ..
-    } = *header;
+    } = *set;
     let possible = ring_bytes.is_power_of_two()
         && subbuffer_bytes.is_power_of_two()
         && ring_bytes <= rings::RING_BYTES_MAX
         && (rings::SUBBUFFER_BYTES_MIN..=SUBBUFFER_BYTES_MAX).contains(&subbuffer_bytes)
         && (2..=rings::SUBBUFFERS_MAX).contains(&(ring_bytes / subbuffer_bytes));
-    if !possible {
-        let found = format!("{ring_bytes} bytes in sub-buffers of {subbuffer_bytes}");
-        return Err(corrupt("impossible rings", found));
+    match possible {
+        true => Ok(()),
+        false => {
+            let found = format!("{ring_bytes} bytes in sub-buffers of {subbuffer_bytes}");
+            Err(corrupt("impossible rings", found))
+        }
+    }
+}
+
+fn check_lengths(header: &Header) -> Result<()> {
+    let (rings_length, sets) = (header.rings_length, sets_of(header));
+    if !(1..=rings::SETS_MAX as u32).contains(&sets) {
+        return Err(corrupt("an impossible number of sets of rings", sets));
     }
     if !(1..=rings::CPUS_MAX).contains(&rings_length) {
         return Err(corrupt("an impossible number of rings", rings_length));
@@ -207,18 +312,24 @@ fn check_lengths(header: &Header) -> Result<()> {
     Ok(())
 }
 
-fn check_areas(header: &Header, file_bytes: u64) -> Result<()> {
+fn check_areas(header: &Header, sets: &[SetLayout], file_bytes: u64) -> Result<()> {
     let rings = u64::from(header.rings_length);
+    let controls_bytes = sets.len() as u64 * rings * size_of::<Ring>() as u64;
     let areas = [
-        (header.controls_offset, rings * size_of::<Ring>() as u64),
+        (header.controls_offset, controls_bytes),
         (header.switches_offset, header.switches_bytes),
         (header.filters_offset, header.filters_bytes),
         (header.objects_offset, header.objects_bytes),
         (header.table_offset, header.table_bytes),
-        (header.data_offset, rings * header.ring_bytes),
     ];
-    let mut earliest = size_of::<Header>() as u64;
-    for (offset, bytes) in areas {
+    let data = sets
+        .iter()
+        .map(|set| (set.data_offset, rings * set.ring_bytes));
+    let mut earliest = match sets[0].session_offset {
+        Some(_) => size_of::<Header>(),
+        None => offset_of!(Header, sets_length),
+    } as u64;
+    for (offset, bytes) in areas.into_iter().chain(data) {
         let end = offset.checked_add(bytes).filter(|end| *end <= file_bytes);
         match end {
             Some(end) if offset >= earliest && offset.is_multiple_of(8) => earliest = end,

@@ -19,16 +19,19 @@ mod made;
 mod mapping;
 mod memory;
 mod objects;
+mod owned;
 mod records;
+mod switches;
 mod table;
 mod window;
 
 pub use description::{EventDescription, FieldDescription, FieldKind, Note, Number};
-pub use directory::{Directory, RecorderLock, Seen, WithoutRings};
-pub use file::{Liveness, RingFile, Switch};
+pub use directory::{Announced, Directory, RECORDERS_MAX, RecorderLock, Seen, WithoutRings};
+pub use file::{Liveness, RingFile};
 pub use layout::{ClockKind, Layout, Mode};
 pub use objects::{LoadedObject, objects};
 pub use records::{Alike, Record, Records};
+pub use switches::{FilterPlace, Switch};
 pub use table::{Table, TableProblem};
 pub use window::{Window, overwritten_before, readable};
 

@@ -1,4 +1,4 @@
-//! A process's file of rings, mapped to be read.
+//! A process's file of rings, mapped to be read, and its switches to be changed in one step.
 //!
 //! A copy out of a mapping costs a third of what `pread` takes, which looks up every page, and a
 //! look at one word of it no system call: so a recorder looks at a thousand rings at once. But who
@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::param::page_size;
 
-/// So many mappings can be on the list, two of each process; the files of more processes are read
+/// So many mappings can be on the list, three of each process; the files of more processes are read
 /// by `pread`.
-const GUARDED_MAX: usize = 8192;
+const GUARDED_MAX: usize = 12288;
 /// More is read by `pread`: where a process made holes, reading them by a mapping takes memory.
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -126,7 +126,7 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut c
         rustix::mm::mmap_anonymous(
             begin as *mut c_void,
             bytes,
-            ProtFlags::READ,
+            ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
         )
     };
@@ -149,10 +149,12 @@ pub(crate) struct Mapping {
     bytes: usize,
     /// The file's offset of the first byte.
     offset: u64,
+    is_writable: bool,
     guarded: &'static Guarded,
 }
 
-// SAFETY: the mapping is read alone, and taken down when its one owner goes.
+// SAFETY: what is not read alone is changed by atomics, and the mapping is taken down when its one
+// owner goes.
 unsafe impl Send for Mapping {}
 
 impl std::fmt::Debug for Guarded {
@@ -164,9 +166,18 @@ impl std::fmt::Debug for Guarded {
 }
 
 impl Mapping {
-    /// Maps `bytes` of `file` from `offset` on. `None` where that cannot be done, or costs too much
-    /// memory: `pread` does without.
+    /// Maps `bytes` of `file` from `offset` on, to be read. `None` where that cannot be done, or
+    /// costs too much memory: `pread` does without.
     pub fn new(file: &File, offset: u64, bytes: u64) -> Option<Mapping> {
+        Mapping::with(file, offset, bytes, ProtFlags::READ)
+    }
+
+    /// The same, also for [`Mapping::exchange`].
+    pub fn writable(file: &File, offset: u64, bytes: u64) -> Option<Mapping> {
+        Mapping::with(file, offset, bytes, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn with(file: &File, offset: u64, bytes: u64, access: ProtFlags) -> Option<Mapping> {
         if bytes > BYTES_MAX || !offset.is_multiple_of(page_size() as u64) {
             return None;
         }
@@ -174,8 +185,8 @@ impl Mapping {
         let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
         // SAFETY: a new mapping, at no address of our choice.
         let begin = unsafe {
-            let (read, shared) = (ProtFlags::READ, MapFlags::SHARED);
-            rustix::mm::mmap(std::ptr::null_mut(), bytes, read, shared, file, offset)
+            let shared = MapFlags::SHARED;
+            rustix::mm::mmap(std::ptr::null_mut(), bytes, access, shared, file, offset)
         };
         let begin = NonNull::new(begin.ok()?.cast::<u8>())?;
         // Read once, in order: no page of it is worth to be remembered as used. A kernel that does
@@ -193,6 +204,7 @@ impl Mapping {
             begin,
             bytes,
             offset,
+            is_writable: access.contains(ProtFlags::WRITE),
             guarded,
         })
     }
@@ -221,17 +233,37 @@ impl Mapping {
     /// # Errors
     /// As [`Mapping::copy`]; for what is no whole word, too.
     pub fn word(&self, offset: u64) -> io::Result<u64> {
+        let word = self.atomic(offset)?.load(Ordering::Relaxed);
+        self.check().map(|()| u64::from_le(word))
+    }
+
+    /// Puts `to` in the place of the word at `offset` if that is `from`; whether it was. Another
+    /// process may do the same: one of both succeeds.
+    ///
+    /// # Errors
+    /// As [`Mapping::word`]; for what is mapped to be read alone, too.
+    pub fn exchange(&self, offset: u64, from: u64, to: u64) -> io::Result<bool> {
+        if !self.is_writable {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let (from, to) = (from.to_le(), to.to_le());
+        // What the new word leads to was written before.
+        let order = (Ordering::Release, Ordering::Relaxed);
+        let done = self
+            .atomic(offset)?
+            .compare_exchange(from, to, order.0, order.1);
+        self.check().map(|()| done.is_ok())
+    }
+
+    fn atomic(&self, offset: u64) -> io::Result<&AtomicU64> {
         let place = self.place(offset, size_of::<u64>())?;
         if !place.is_multiple_of(size_of::<u64>()) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: the range was checked against the mapping, which begins at a page, and the place
-        // is aligned. Other processes may write there; whatever they do is a value.
-        let word = unsafe {
-            let at = self.begin.as_ptr().add(place).cast::<u64>();
-            AtomicU64::from_ptr(at).load(Ordering::Relaxed)
-        };
-        self.check().map(|()| u64::from_le(word))
+        // SAFETY: the range was checked against the mapping, which begins at a page and stays for
+        // as long as `self`, and the place is aligned. Other processes may write there; whatever
+        // they do is a value.
+        Ok(unsafe { AtomicU64::from_ptr(self.begin.as_ptr().add(place).cast::<u64>()) })
     }
 
     /// Where `bytes` are that lie at `offset` of the file.
@@ -325,6 +357,29 @@ mod tests {
             .copy(0, 4 * page, &mut found)
             .expect("another file");
         assert_eq!(found, bytes);
+    }
+
+    #[test]
+    fn a_word_is_exchanged_where_it_is_what_was_expected() {
+        let file = file(&7_u64.to_le_bytes());
+        let page = page_size() as u64;
+        file.set_len(page).expect("a page");
+        let map = || Mapping::writable(&file, 0, page).expect("a mapping");
+        let (one, other) = (map(), map());
+        assert!(one.exchange(0, 7, 8).expect("in the file"));
+        assert!(!other.exchange(0, 7, 9).expect("in the file"));
+        assert_eq!(other.word(0).expect("in the file"), 8);
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 0).expect("in the file");
+        assert_eq!(u64::from_le_bytes(bytes), 8);
+        for place in [4, page - 4, page] {
+            assert!(one.exchange(place, 0, 1).is_err(), "{place}");
+        }
+        let read = Mapping::new(&file, 0, page).expect("a mapping");
+        assert!(read.exchange(0, 8, 9).is_err(), "to be read alone");
+        // A write behind the end is an error, and no signal.
+        file.set_len(0).expect("truncated");
+        assert!(one.exchange(0, 8, 9).is_err());
     }
 
     #[test]

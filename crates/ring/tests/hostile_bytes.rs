@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use abi::rings::{self, Header};
+use abi::rings::{self, Header, Set};
 use proptest::prelude::*;
 use ring::{Layout, Mode, Records, Table, Window, overwritten_before, readable};
 
@@ -21,6 +21,7 @@ fn sound_header() -> Vec<u8> {
     );
     put(offset_of!(Header, pid), &77u32.to_le_bytes());
     put(offset_of!(Header, rings_length), &2u32.to_le_bytes());
+    put(offset_of!(Header, sets_length), &1u32.to_le_bytes());
     for (at, value) in [
         (offset_of!(Header, controls_offset), 4096u64),
         (offset_of!(Header, switches_offset), 8192),
@@ -41,6 +42,25 @@ fn sound_header() -> Vec<u8> {
     bytes
 }
 
+/// The same with so many sets, behind each other.
+fn with_sets(count: u32) -> Vec<u8> {
+    let mut bytes = sound_header();
+    let length = offset_of!(Header, sets_length);
+    bytes[length..length + 4].copy_from_slice(&count.to_le_bytes());
+    for place in 0..rings::SETS_MAX - 1 {
+        let at = offset_of!(Header, more) + place * size_of::<Set>();
+        let data_offset = 32768 + (place as u64 + 1) * (128 << 10);
+        for (field, value) in [
+            (offset_of!(Set, data_offset), data_offset),
+            (offset_of!(Set, ring_bytes), 64 << 10),
+            (offset_of!(Set, subbuffer_bytes), 8 << 10),
+        ] {
+            bytes[at + field..at + field + 8].copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    bytes
+}
+
 fn layout() -> Layout {
     Layout::parse(&sound_header(), 1 << 20)
         .expect("a sound header")
@@ -56,6 +76,25 @@ fn a_sound_header_is_understood() {
 }
 
 #[test]
+fn a_file_has_one_to_four_sets_of_rings_and_that_of_a_probe_of_before_one() {
+    for count in 1..=4 {
+        let layout = Layout::parse(&with_sets(count), 1 << 20);
+        let layout = layout.expect("sound").expect("complete");
+        assert_eq!((layout.sets(), layout.has_sets()), (count, true));
+        let set = layout.of_set(count - 1);
+        assert_eq!((set.set, set.ring_bytes), (count - 1, 64 << 10));
+    }
+    let mut before = sound_header();
+    let version = offset_of!(Header, version);
+    before[version..version + 4].copy_from_slice(&rings::LAYOUT_VERSION_ONE_SET.to_le_bytes());
+    // What stands behind its header is not part of it.
+    before[offset_of!(Header, sets_length)..].fill(0xff);
+    let layout = Layout::parse(&before, 1 << 20);
+    let layout = layout.expect("sound").expect("complete");
+    assert_eq!((layout.sets(), layout.has_sets()), (1, false));
+}
+
+#[test]
 fn a_header_is_refused_with_its_reason() {
     let check = |at: usize, value: u64, expect: &str| {
         let mut bytes = sound_header();
@@ -64,7 +103,7 @@ fn a_header_is_refused_with_its_reason() {
         assert!(error.to_string().contains(expect), "{error}");
     };
     check(0, 7, "another magic number: 0x7");
-    check(8, 9, "version 9, known is 5");
+    check(8, 9, "version 9, known are 5 and 6");
     let outside = "an area that is not in the file";
     check(offset_of!(Header, switches_offset), u64::MAX - 8, outside);
     check(offset_of!(Header, switches_bytes), 4100, outside);
@@ -73,6 +112,11 @@ fn a_header_is_refused_with_its_reason() {
     check(offset_of!(Header, data_offset), 1 << 40, outside);
     check(offset_of!(Header, ring_bytes), 100, "impossible rings");
     check(offset_of!(Header, subbuffer_bytes), 0, "impossible rings");
+    let sets = "an impossible number of sets of rings";
+    check(offset_of!(Header, sets_length), 0, sets);
+    check(offset_of!(Header, sets_length), 5, sets);
+    // A second set without rings.
+    check(offset_of!(Header, sets_length), 2, "impossible rings");
     check(
         offset_of!(Header, rings_length),
         0,
@@ -191,11 +235,12 @@ proptest! {
         value: u64,
         size in 0u64..(1 << 22),
     ) {
-        let mut bytes = sound_header();
+        let mut bytes = with_sets(4);
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
         if let Ok(Some(layout)) = Layout::parse(&bytes, size) {
             prop_assert!(layout.table_offset + layout.table_bytes <= size);
-            prop_assert!(u64::from(layout.rings) * layout.ring_bytes <= size);
+            let sets = (0..layout.sets()).map(|set| layout.of_set(set).ring_bytes);
+            prop_assert!(u64::from(layout.rings) * sets.sum::<u64>() <= size);
         }
     }
 

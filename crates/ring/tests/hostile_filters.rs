@@ -19,6 +19,16 @@ uint32_t rtscope_own_tid(void)
     return 7;
 }
 
+struct rtscope_object rtscope_write_views[RTSCOPE_SETS_MAX];
+static unsigned long written;
+
+void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *payload,
+                    size_t payload_bytes)
+{
+    (void)object, (void)id, (void)payload, (void)payload_bytes;
+    written++;
+}
+
 static uint64_t seed;
 
 static uint32_t draw(void)
@@ -47,6 +57,8 @@ int main(int count, char **words)
     const unsigned long runs = strtoul(words[1], 0, 10);
     unsigned char *const filters = page(), *const fields = page();
     unsigned long passed = 0;
+    for (unsigned set = 0; set < RTSCOPE_SETS_MAX; set++)
+        rtscope_write_views[set].rings = (struct rtscope_ring *)(void *)filters;
     seed = count > 2 ? strtoul(words[2], 0, 10) : 1;
     for (unsigned long run_number = 0; run_number < runs; run_number++) {
         const uint32_t steps = draw() % 24, constants = draw() % 40;
@@ -70,17 +82,23 @@ int main(int count, char **words)
         }
         rtscope_filters_.at = filters;
         rtscope_filters_.bytes = PAGE;
-        struct rtscope_switch state = {3, 0, 1, (uint32_t)((at - filters) / 8)};
+        /* Of all sets; those of others are believed no more than this one. */
+        const struct rtscope_filters all = {{(uint32_t)((at - filters) / 8), draw() % 500,
+                                             draw() % 2 ? 0 : draw(), 0}};
+        uint64_t word;
+        struct rtscope_switch state = {3, 1 | draw(), 1, 1 + draw() % 2};
+        memcpy(filters + state.filter * 8, &all, sizeof all);
         if (draw() % 50 == 0)
-            state.filter = draw();
+            state.filter = draw() % 2 ? PAGE / 8 - 1 : draw();
+        memcpy(&word, &state, sizeof word);
         const size_t payload = draw() % 64, hidden = draw() % 32;
         unsigned char *const fields_at = fields + PAGE - payload - hidden;
         fill(fields_at, payload + hidden);
-        passed += (unsigned long)rtscope_pass_(&state, fields_at, payload, fields_at + payload,
-                                               hidden);
+        passed += (unsigned long)rtscope_pass_((void *)&word, fields_at, payload,
+                                               fields_at + payload, hidden);
     }
     printf("%lu\n", passed);
-    return 0;
+    return written ? 0 : 2;
 }
 "#;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use ring::{Directory, RingFile, Switch};
+use ring::{Announced, Directory, RingFile, Switch};
 use traced::{build, events, files};
 
 /// Writes so many events behind its input's end.
@@ -44,7 +44,7 @@ impl Scene {
         }
     }
 
-    fn announce(&self, lines: &[&str]) -> String {
+    fn announce(&self, lines: &[&str]) -> Announced {
         let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
         self.directory.announce(&lines).expect("a session")
     }

@@ -3,8 +3,8 @@
  * The bytes that a traced process shares with a recorder: one file per process in a directory of
  * the user's own. This is the only definition; crates/abi has its Rust view, compared by a test.
  *
- *   header | ring controls, one per possible CPU | switches | filters | objects |
- *   table of events | ring data, per CPU
+ *   header | ring controls, one per possible CPU, of each set | switches | filters | objects |
+ *   table of events | ring data, per CPU, of each set
  *
  * docs/format/rings.md says it in words. Every area behind the controls begins at a page. All
  * numbers are in the machine's byte order, which is little-endian on every machine that we know.
@@ -25,7 +25,13 @@ extern "C" {
 /* "rtscope", then a zero byte. Stored last, with release: before it nothing else is to be read. */
 #define RTSCOPE_MAGIC UINT64_C(0x0065706f63737472)
 /* Raised with every change of what stands below; a reader refuses the versions it does not know. */
-#define RTSCOPE_LAYOUT_VERSION 5u
+#define RTSCOPE_LAYOUT_VERSION 6u
+/* The version before is this one without what stands behind `name` in the header: one set of rings,
+ * one recorder, whose filters stand alone. Readers know both. */
+#define RTSCOPE_LAYOUT_VERSION_ONE_SET 5u
+
+/* Sets of rings in a file. Each belongs to one recorder at a time: none waits for another. */
+#define RTSCOPE_SETS_MAX 4u
 
 /* Ids of events begin here; a record with the id 0 pads to the end of its sub-buffer. */
 #define RTSCOPE_ID_FIRST 1u
@@ -62,10 +68,11 @@ enum rtscope_mode {
     RTSCOPE_MODE_BLOCK = 2,
 };
 
-/* The bits of a switch. */
+/* What the traced code looks at. */
 enum rtscope_enabled {
+    /* The event goes into the rings of set 0, without a detour. */
     RTSCOPE_ENABLED = 1,
-    /* Only events that the switch's filter lets pass. */
+    /* The library is asked first: it evaluates filters, and writes into the rings of other sets. */
     RTSCOPE_FILTERED = 2,
 };
 
@@ -142,7 +149,22 @@ enum rtscope_entry_kind {
     RTSCOPE_ENTRY_NOTE = 2,
 };
 
-/* The first bytes of the file. */
+/* A set of rings beside the first. */
+struct rtscope_set {
+    /* The recorder whose it is; 0: nobody's. A process that starts gives it to a recorder that
+     * announced itself (`!session`), else a recorder takes it: who holds the lock (F_OFD_SETLK)
+     * on the byte of the file that has the set's number. */
+    uint64_t session;
+    uint64_t data_offset;
+    /* Bytes of each of its rings and of their sub-buffers, powers of two. */
+    uint64_t ring_bytes;
+    uint64_t subbuffer_bytes;
+    /* enum rtscope_mode; its recorder may change it. */
+    uint32_t mode;
+    uint32_t padding;
+};
+
+/* The first bytes of the file. Mode, ring data and sizes are those of set 0. */
 struct rtscope_header {
     uint64_t magic;
     uint32_t version;
@@ -182,7 +204,8 @@ struct rtscope_header {
     uint64_t subbuffer_bytes;
     /* Bytes of the table that are complete; grows when libraries are loaded. */
     uint64_t table_used;
-    /* Bytes of the area of filters that are complete; a recorder moves it, and never back. */
+    /* Bytes of the area of filters that are taken, the first 8 by nobody; recorders move it, in
+     * atomic steps, and never back. */
     uint64_t filters_used;
     /* Bytes of the area of objects that are complete. */
     uint64_t objects_used;
@@ -190,6 +213,12 @@ struct rtscope_header {
     uint64_t unregistered;
     /* The process's name when the file was made, ended by a zero. */
     char name[16];
+    /* Sets of rings; their controls follow each other. */
+    uint32_t sets_length;
+    uint32_t padding;
+    /* Whose set 0 is. */
+    uint64_t session;
+    struct rtscope_set more[RTSCOPE_SETS_MAX - 1];
 };
 
 /* The control of one ring, in two cache lines: what the writer changes, what the reader does. */
@@ -211,14 +240,23 @@ struct rtscope_ring {
 };
 
 /* The state of one event at one place in the code. A page of them is mapped over the section
- * rtscope_switches of the program. */
+ * rtscope_switches of the program. It is changed as a whole, in one atomic step: several recorders
+ * do so. */
 struct rtscope_switch {
-    /* enum rtscope_enabled */
+    /* enum rtscope_enabled, as it follows from what stands behind. */
     uint8_t enabled;
-    uint8_t padding;
+    /* A bit for each set of rings that gets the event. */
+    uint8_t sets;
     uint16_t id;
-    /* Where its filter is in the area of filters, in 8 bytes. */
+    /* Where its filters are (struct rtscope_filters) in the area of filters, in 8 bytes; 0: it has
+     * none. */
     uint32_t filter;
+};
+
+/* The filters of an event: of each set where it is in the area of filters, in 8 bytes; 0: it gets
+ * all. Never changed: who needs others makes them anew. */
+struct rtscope_filters {
+    uint32_t at[RTSCOPE_SETS_MAX];
 };
 
 /* A record: this header, the payload, and zeros to a multiple of 8 bytes. No record crosses the

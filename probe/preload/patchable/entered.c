@@ -117,9 +117,14 @@ static inline __attribute__((always_inline)) void record(uint64_t function, uint
  */
 static void lose(void)
 {
-    if (patch_switch->enabled)
-        __atomic_fetch_add(&rtscope_ring_(&rtscope_object_, 0)->lost[RTSCOPE_LOSS_BUSY], 1,
-                           __ATOMIC_RELAXED);
+    const unsigned sets = *(const volatile uint8_t *)&patch_switch->sets;
+    /* The rings of each set lie behind those of the one before. */
+    for (uint32_t set = 0; set < RTSCOPE_SETS_MAX; set++)
+        if (sets & 1u << set)
+            __atomic_fetch_add(
+                &rtscope_ring_(&rtscope_object_, set * rtscope_object_.rings_length)
+                     ->lost[RTSCOPE_LOSS_BUSY],
+                1, __ATOMIC_RELAXED);
 }
 
 /* Whether a function that returns to `call_site` is a signal's handler: there is the system call

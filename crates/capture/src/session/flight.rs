@@ -19,7 +19,7 @@ use crate::record::with_probes;
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::snapshot::{Seen, SnapshotFacts, write_snapshot};
 use crate::turn::Fills;
-use crate::user::{self, UserRecorder, UserTarget, Whose};
+use crate::user::{self, Held, UserRecorder, UserTarget, Whose};
 use crate::{clock, housekeeping};
 
 /// Keeps the newest events until the desk says that it is over.
@@ -89,7 +89,7 @@ impl<'s> Flight<'s> {
                 recorder,
                 history: History::new(history_bytes),
                 history_bytes,
-                facts: facts.with_rings(record.user.as_ref()),
+                facts: facts.with_rings(record.user.as_ref().zip(user)),
                 fills: Fills::default(),
             })
         };
@@ -108,8 +108,12 @@ impl<'s> Flight<'s> {
             None => {
                 let directory = desk.config.record.user.as_ref();
                 let directory = directory.and_then(|user| user.directory());
-                let from = (directory, self.cleared);
-                let looked = user::look_since(&path, from, Whose::All, false)?;
+                let held = Held {
+                    directory,
+                    since: self.cleared,
+                    recorder: self.user.map(UserRecorder::id),
+                };
+                let looked = user::look_at(&path, &held, Whose::All, false)?;
                 ArchiveFacts {
                     size_bytes: stream_bytes(&looked.path),
                     path: looked.path,

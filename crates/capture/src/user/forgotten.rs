@@ -2,11 +2,13 @@
 //! programs must not go on paying for it.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use event::{ErrorKind, Result};
-use ring::{Directory, EventDescription, Liveness, Mode, RingFile, Switch};
+use ring::{Directory, EventDescription, Liveness, Mode, RecorderLock, RingFile, Switch};
 
 use super::places;
+use super::recorders::{self, Recorders};
 use super::wanted::EventRule;
 use crate::unfinished::Unfinished;
 
@@ -35,12 +37,19 @@ pub(super) struct Forgotten {
 }
 
 impl Forgotten {
-    /// Reads the session files that are left in `directory`, and removes them. The caller is its
-    /// one recorder.
-    pub fn take(directory: &Directory) -> Result<Forgotten> {
+    /// Reads the session files that are left in `directory` without their recorders, and removes
+    /// them.
+    pub fn take(directory: &Directory, lock: &RecorderLock) -> Result<Forgotten> {
         let mut forgotten = Forgotten::default();
         for name in directory.sessions()? {
+            if directory.is_live(&name)? {
+                continue;
+            }
             let lines = directory.session(&name)?;
+            // Recorders of before had no number, and were the first.
+            if recorders::id_of(&lines).is_none() && !lock.is_first() {
+                continue;
+            }
             forgotten.in_flight |= lines.iter().any(|line| line == OVERWRITE);
             let rules = lines
                 .iter()
@@ -64,8 +73,28 @@ impl Forgotten {
         }
     }
 
-    fn switch_off(&self, file: &mut RingFile) -> Result<()> {
-        file.read_table()?;
+    /// Whether nothing was left.
+    fn is_nothing(&self) -> bool {
+        self.rules.is_empty() && !self.in_flight
+    }
+
+    /// Switches off what was left on in sets of rings that are not ours, whose events are those of
+    /// the file's table. Their records stay, for who takes them next.
+    pub fn switch_off_others(
+        &self,
+        file: &mut RingFile,
+        is_live: &dyn Fn(u64) -> bool,
+    ) -> Result<()> {
+        if self.is_nothing() {
+            return Ok(());
+        }
+        for set in 0..file.layout().sets() {
+            file.with_forgotten(set, is_live, &mut |file| self.switch_off(file))?;
+        }
+        Ok(())
+    }
+
+    fn switch_off(&self, file: &RingFile) -> Result<()> {
         for event in file.table().events.iter().filter(|event| self.names(event)) {
             file.switch(event, Switch::Off)?;
         }
@@ -77,22 +106,27 @@ impl Forgotten {
     }
 }
 
-/// Switches off what a recorder that was killed left on in the directory `path` of `owner`, and
-/// removes its session file.
+/// Switches off what recorders that were killed left on in the directory `path` of `owner`, and
+/// removes their session files.
 ///
 /// # Errors
-/// [`event::ErrorKind::AlreadyExists`] when somebody records there; otherwise what the operating
-/// system says.
+/// [`event::ErrorKind::AlreadyExists`] when as many record there as can; otherwise what the
+/// operating system says.
 pub(crate) fn switch_off(path: &Path, owner: u32) -> Result<()> {
-    let directory = Directory::open(path, owner)?;
-    let _lock = directory.lock()?;
-    let forgotten = Forgotten::take(&directory)?;
+    let directory = Rc::new(Directory::open(path, owner)?);
+    let lock = directory.lock()?;
+    let forgotten = Forgotten::take(&directory, &lock)?;
+    let recorders = Recorders::new(recorders::new_id(), lock.is_first(), Rc::clone(&directory));
     for name in directory.names()? {
         // A file that cannot be read has no switch that we could turn.
         if let Ok(Some(mut file)) = directory.rings(&name)
             && file.liveness() == Liveness::Alive
         {
-            forgotten.switch_off(&mut file)?;
+            file.read_table()?;
+            forgotten.switch_off_others(&mut file, &|id| recorders.is_live(id))?;
+            if !file.layout().has_sets() && recorders.is_first {
+                forgotten.switch_off(&file)?;
+            }
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration as StdDuration;
 
 use ctf::writer::StagedDir;
 use event::{Error, ErrorKind, Instant, Result};
-use ring::{Directory, Liveness, RingFile};
+use ring::{Directory, Liveness, Mode, RingFile};
 
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
@@ -49,19 +49,35 @@ pub fn look(
     whose: Whose,
     remove: bool,
 ) -> Result<LookSummary> {
-    look_since(output, (directory, Instant::MIN), whose, remove)
+    let held = Held {
+        directory,
+        since: Instant::MIN,
+        recorder: None,
+    };
+    look_at(output, &held, whose, remove)
 }
 
-/// The same of what was written from `since` on.
-pub(crate) fn look_since(
+/// What of rings is looked at.
+pub(crate) struct Held<'a> {
+    /// Where they are, else where recorders look.
+    pub directory: Option<&'a Path>,
+    /// What was written before is left out.
+    pub since: Instant,
+    /// The recorder whose they are. None: where some keep their newest events, those; else all that
+    /// hold something.
+    pub recorder: Option<u64>,
+}
+
+/// The same of what some rings hold.
+pub(crate) fn look_at(
     output: &Path,
-    (directory, since): (Option<&Path>, Instant),
+    held: &Held<'_>,
     whose: Whose,
     remove: bool,
 ) -> Result<LookSummary> {
     let staged = StagedDir::create(output)?;
     let name = output.file_name().unwrap_or_default().to_string_lossy();
-    let (user, dead) = write(staged.path(), &name, (directory, since), whose)?;
+    let (user, dead) = write(staged.path(), &name, held, whose)?;
     if user.events() + user.lost() == 0 {
         let found = match user.refused.as_slice() {
             [] => "none".to_owned(),
@@ -87,11 +103,11 @@ pub(crate) fn look_since(
 /// Dead processes' files: their directory, their name.
 type Dead = Vec<(Rc<Directory>, String)>;
 
-/// Writes what the rings have got since an instant below `root`.
+/// Writes what rings hold below `root`.
 pub(crate) fn write(
     root: &Path,
     trace_name: &str,
-    (directory, since): (Option<&Path>, Instant),
+    held: &Held<'_>,
     whose: Whose,
 ) -> Result<(UserSummary, Dead)> {
     let (mut summary, mut dead) = (UserSummary::default(), Vec::new());
@@ -99,7 +115,7 @@ pub(crate) fn write(
     let mut clock = CounterClock::start();
     let folder = root.join(PARTS);
     let wall_offset_ns = clock::wall_offset_ns();
-    for (path, owner, _) in directories(directory) {
+    for (path, owner, _) in directories(held.directory) {
         let opened = match Directory::open(&path, owner) {
             Ok(directory) => Rc::new(directory),
             // A user of whom nobody is traced.
@@ -113,7 +129,7 @@ pub(crate) fn write(
             rules: Vec::new(),
             contexts: announced_contexts(&opened)?,
             app_contexts: Vec::new(),
-            begin_ns: since.as_ns().max(0) as u64,
+            begin_ns: held.since.as_ns().max(0) as u64,
             ring_bytes: None,
         };
         let common = Common {
@@ -140,8 +156,8 @@ pub(crate) fn write(
             if whose == Whose::Dead && !is_dead {
                 continue;
             }
-            match one(&opened, file, &mut clock, &common) {
-                Ok(process) => summary.processes.extend(process),
+            match all_of(&opened, file, held, (&mut clock, &common)) {
+                Ok(processes) => summary.processes.extend(processes),
                 Err(error) => {
                     summary.refused.push(error.to_string());
                     continue;
@@ -164,7 +180,54 @@ fn announced_contexts(directory: &Directory) -> Result<Vec<Context>> {
     Ok(contexts::from_announced(&lines))
 }
 
-/// A process, when it gave anything.
+/// What a process gave, by each set of its rings that is meant.
+fn all_of(
+    directory: &Rc<Directory>,
+    file: RingFile,
+    held: &Held<'_>,
+    (clock, common): (&mut CounterClock, &Common),
+) -> Result<Vec<super::UserProcess>> {
+    let mut processes = Vec::new();
+    let name = file.name().to_owned();
+    let sets = sets_of(&file, held.recorder)?;
+    let mut opened = Some(file);
+    for set in sets {
+        let again = || directory.rings(&name);
+        let Some(mut file) = opened.take().map_or_else(again, |file| Ok(Some(file)))? else {
+            break;
+        };
+        file.choose(set);
+        processes.extend(one(directory, file, clock, common)?);
+    }
+    Ok(processes)
+}
+
+/// The sets of rings that are meant: those of a recorder, else those that keep their newest events,
+/// else all that hold something.
+fn sets_of(file: &RingFile, recorder: Option<u64>) -> Result<Vec<u32>> {
+    let (mut of_recorder, mut newest, mut holding) = (Vec::new(), Vec::new(), Vec::new());
+    if !file.layout().has_sets() {
+        return Ok(vec![0]);
+    }
+    for set in 0..file.layout().sets() {
+        if recorder.is_some_and(|id| file.session_of(set).is_ok_and(|owner| owner == id)) {
+            of_recorder.push(set);
+        }
+        if file.holds_something(set)? {
+            holding.push(set);
+            if file.mode_of(set)? == Mode::Overwrite {
+                newest.push(set);
+            }
+        }
+    }
+    Ok(match (recorder, newest.is_empty()) {
+        (Some(_), _) => of_recorder,
+        (None, false) => newest,
+        (None, true) => holding,
+    })
+}
+
+/// A process by a set of its rings, when it gave anything.
 fn one(
     directory: &Rc<Directory>,
     file: RingFile,

@@ -1,5 +1,5 @@
-//! A directory of rings whose recorder we are: its processes come, are read in turns and end there,
-//! and what one of them does is its own affair.
+//! A directory of rings one of whose recorders we are: its processes come, are read in turns and
+//! end there, and what one of them does is its own affair.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -7,11 +7,12 @@ use std::rc::Rc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Error, ErrorKind, Result};
-use ring::{Directory, RecorderLock, RingFile};
+use ring::{Announced, Directory, RecorderLock, RingFile};
 
 use super::clock::CounterClock;
 use super::forgotten::Forgotten;
 use super::process::{Ended, Process};
+use super::recorders::{self, Recorders};
 use super::refusals::Refusals;
 use super::session::{Shared, UserSummary};
 use crate::clock::Effort;
@@ -67,6 +68,7 @@ impl Outcome {
             process,
             problems,
             disk,
+            stays: _,
         } = ended;
         for problem in problems {
             self.refusals.say(directory, problem);
@@ -99,20 +101,25 @@ pub(super) fn is_everybodys(error: &Error) -> bool {
     error.kind() == ErrorKind::StorageFull
 }
 
-/// A directory whose recorder we are.
+/// A directory one of whose recorders we are.
 pub(super) struct Place {
     directory: Rc<Directory>,
     identity: (u64, u64),
-    session: String,
+    recorders: Recorders,
+    session: Announced,
     /// What was announced before, and until when: who lists the directory just now may have passed
     /// by what came since.
-    former: Vec<(String, StdInstant)>,
+    former: Vec<(Announced, StdInstant)>,
+    /// That we are still here, when nobody is to be traced any more.
+    farewell: Option<Announced>,
     /// What recorders that were killed left switched on.
     forgotten: Forgotten,
     processes: Vec<Process>,
     /// Whose turn is next.
     next: usize,
     names: HashSet<String>,
+    /// Files that were read to their ends, and stay for other recorders.
+    left: HashSet<String>,
     /// By what their files are, whatever they are called.
     identities: HashMap<(u64, u64), String>,
     looked: Looked,
@@ -138,21 +145,24 @@ struct Looked {
 }
 
 impl Place {
-    /// Becomes the recorder of a directory and announces the session in it.
-    pub fn take(directory: Directory, lines: &[String]) -> Result<Place> {
+    /// Becomes a recorder of a directory, under the number `own`, and announces the session in it.
+    pub fn take(directory: Directory, own: u64, lines: &[String]) -> Result<Place> {
+        let directory = Rc::new(directory);
         let lock = directory.lock()?;
-        // We are the one recorder here: what others left, they left when they were killed.
-        let forgotten = Forgotten::take(&directory)?;
+        let forgotten = Forgotten::take(&directory, &lock)?;
         let session = directory.announce(lines)?;
         Ok(Place {
             identity: directory.identity()?,
-            directory: Rc::new(directory),
+            recorders: Recorders::new(own, lock.is_first(), Rc::clone(&directory)),
+            directory,
             session,
             former: Vec::new(),
+            farewell: None,
             forgotten,
             processes: Vec::new(),
             next: 0,
             names: HashSet::new(),
+            left: HashSet::new(),
             identities: HashMap::new(),
             looked: Looked::default(),
             cpus: housekeeping::cpus_possible(),
@@ -210,8 +220,12 @@ impl Place {
         let seen = self.directory.look()?;
         refusals.without_rings(&self.directory, seen.without_rings, shared.wanted.begin_ns);
         let mut heavy = Vec::new();
+        if seen.is_whole {
+            let is_there = |name: &String| seen.rings.binary_search(name).is_ok();
+            self.left.retain(is_there);
+        }
         for name in seen.rings {
-            if self.names.contains(&name) {
+            if self.names.contains(&name) || self.left.contains(&name) {
                 continue;
             }
             let is_full = self.processes.len() >= self.processes_max;
@@ -300,7 +314,8 @@ impl Place {
                 .fix("rtscope recover reads the rings of another machine"));
         }
         let directory = Rc::clone(&self.directory);
-        let mut process = Process::attach(directory, file, &shared.common(), &self.forgotten)?;
+        let recorders = (&self.recorders, &self.forgotten);
+        let mut process = Process::attach(directory, file, &shared.common(), recorders)?;
         if let Some(error) = self.is_too_much(&process, true) {
             // What could not be switched off is not read either.
             let _ = process.stop(clock::monotonic(), &shared.common());
@@ -401,7 +416,12 @@ impl Place {
         for error in process.stop(clock::monotonic(), &shared.common()) {
             outcome.refusals.add_at(process.path(), &error);
         }
-        outcome.take(self.path(), process.finish(clock, &shared.common()))
+        let name = process.name().to_owned();
+        let ended = process.finish(clock, &shared.common(), &self.recorders);
+        if ended.stays {
+            self.left.insert(name);
+        }
+        outcome.take(self.path(), ended)
     }
 
     /// Brings what was read to the files.
@@ -441,7 +461,7 @@ impl Place {
 
     /// Removes what was announced before, where that is long enough ago.
     fn remove_former(&mut self, now: StdInstant) -> Result<()> {
-        let is_over = |(_, until): &(String, StdInstant)| *until <= now;
+        let is_over = |(_, until): &(Announced, StdInstant)| *until <= now;
         let over = self.former.partition_point(is_over);
         let mut removed = Ok(());
         for (name, _) in self.former.drain(..over) {
@@ -472,6 +492,12 @@ impl Place {
 
     /// Who starts from now on is not traced.
     pub fn conclude(&mut self) -> Result<()> {
+        if self.farewell.is_none() {
+            // Other recorders leave what we have still to read. Where the directory is gone, nobody
+            // takes anything from us.
+            let lines = [recorders::announced(self.recorders.own)];
+            self.farewell = self.directory.announce(&lines).ok();
+        }
         let removed = self.directory.remove(&self.session);
         removed.and(self.remove_former(StdInstant::now() + FORMER_STAYS))
     }
@@ -486,7 +512,7 @@ impl Place {
         }
     }
 
-    /// Reads what is left of all processes, and ends them.
+    /// Reads what is left of all processes, and ends them; other recorders see us until then.
     pub fn finish(
         mut self,
         clock: &mut CounterClock,
@@ -495,7 +521,7 @@ impl Place {
     ) -> Result<()> {
         let mut finished = Ok(());
         for process in std::mem::take(&mut self.processes) {
-            let ended = process.finish(clock, &shared.common());
+            let ended = process.finish(clock, &shared.common(), &self.recorders);
             finished = finished.and(outcome.take(self.path(), ended));
         }
         finished
@@ -506,6 +532,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = self.conclude();
+        if let Some(farewell) = &self.farewell {
+            let _ = self.directory.remove(farewell);
+        }
     }
 }
 
@@ -521,7 +550,7 @@ mod tests {
         let owner = rustix::process::geteuid().as_raw();
         let open = || Directory::open(folder.path(), owner).expect("a directory");
         let lines = ["app".to_owned()];
-        let mut place = Place::take(open(), &lines).expect("ours");
+        let mut place = Place::take(open(), 7, &lines).expect("ours");
         // What makes listing it take some time.
         for number in 0..2000 {
             std::fs::write(folder.path().join(format!("rings-{number}")), "").expect("a file");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{Outlet, TraceMeta, TraceWriter};
-use event::{Cpu, Instant, Result};
+use event::{Cpu, Error, ErrorKind, Instant, Result};
 use expr::Expr;
 use ring::{ClockKind, Directory, Liveness, Losses, Mode, RingFile, Switch};
 
@@ -23,6 +23,7 @@ use super::lane::Lane;
 use super::map::ProcessMap;
 use super::metadata::{self, Folders};
 use super::place::Read;
+use super::recorders::Recorders;
 use super::refusals;
 use super::scribe::{Desk, Scribe, Transcribed};
 use super::session::Wanted;
@@ -37,6 +38,8 @@ const TURN_BYTES: u64 = 8 << 20;
 const DESCRIBED_MAX: StdDuration = StdDuration::from_millis(5);
 const DESCRIBED_SLOWLY_MAX: u32 = 3;
 const REST_FACTOR: u32 = 4;
+/// Why an event has no filter, and is not recorded.
+const NO_ROOM: &str = "no room for more filters";
 /// How often a process is asked whether it lives: until then its file stays, and its descriptor.
 const LIVENESS_PERIOD: StdDuration = StdDuration::from_millis(100);
 
@@ -77,6 +80,26 @@ pub(super) fn total(losses: &Losses) -> u64 {
         .fold(0, |total: u64, lost| total.saturating_add(*lost))
 }
 
+/// Takes a set of rings of a process for us.
+fn claim(file: &mut RingFile, recorders: &Recorders) -> Result<()> {
+    let what = format!("the rings {} are recorded already", file.name());
+    let has_sets = file.layout().has_sets();
+    if !has_sets && !recorders.is_first {
+        return Err(Error::new(ErrorKind::Unsupported, what)
+            .found("another recorder, and a librtscope-probe of before, whose rings have one")
+            .fix("build the program with the librtscope-probe of this rtscope"));
+    }
+    match file.claim(recorders.own, &|id| recorders.is_live(id))? {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::AlreadyExists, what)
+            .found(match file.layout().sets() {
+                1 => "one set of rings, which another recorder has".to_owned(),
+                sets => format!("{sets} sets of rings, which other recorders have"),
+            })
+            .fix("end a recorder first; a program that locks its memory has few sets")),
+    }
+}
+
 /// What became of a process.
 pub(super) struct Ended {
     pub process: UserProcess,
@@ -84,6 +107,8 @@ pub(super) struct Ended {
     pub problems: Vec<String>,
     /// What the disk says: that is everybody's.
     pub disk: Result<()>,
+    /// Whether its file stays though it is dead: other recorders have still to read it.
+    pub stays: bool,
 }
 
 /// What all processes of a recording share.
@@ -162,8 +187,9 @@ impl Process {
         directory: Rc<Directory>,
         mut file: RingFile,
         common: &Common,
-        forgotten: &Forgotten,
+        (recorders, forgotten): (&Recorders, &Forgotten),
     ) -> Result<Self> {
+        claim(&mut file, recorders)?;
         let mode_before = file.mode()?;
         match (common.in_flight, mode_before) {
             (true, _) => file.set_mode(Mode::Overwrite)?,
@@ -186,6 +212,7 @@ impl Process {
                 process.file.switch(event, Switch::Off)?;
             }
         }
+        forgotten.switch_off_others(&mut process.file, &|id| recorders.is_live(id))?;
         Ok(process)
     }
 
@@ -532,7 +559,11 @@ impl Process {
         self.say_contexts(&ready, common);
         for (place, switch) in ready {
             self.switched.push(place);
-            self.file.switch(&self.file.table().events[place], switch)?;
+            let event = &self.file.table().events[place];
+            if !self.file.switch(event, switch)? {
+                let name = format!("{}: {}", self.file.name(), event.full_name());
+                self.problems.push(format!("{name}: {NO_ROOM}"));
+            }
         }
         if let (Some(errno), false) = (self.file.without_memory(), self.lacks_memory) {
             self.lacks_memory = true;
@@ -565,10 +596,10 @@ impl Process {
         let namespace = |place| contexts.namespace(place, file);
         let filter = filter::compile(expr, event, file.layout().pid, namespace);
         Ok(match filter {
-            Ok(Compiled::Process(filter)) if file.place_filter(event, &filter)? => {
-                Ok(Switch::Filtered)
-            }
-            Ok(Compiled::Process(_)) => Err("no room for more filters".to_owned()),
+            Ok(Compiled::Process(filter)) => match file.place_filter(&filter)? {
+                Some(place) => Ok(Switch::Filtered(place)),
+                None => Err(NO_ROOM.to_owned()),
+            },
             Ok(Compiled::Recorder(filter)) => {
                 contexts.want_threads(file);
                 self.filters.insert(place, *filter);

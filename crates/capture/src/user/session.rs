@@ -27,6 +27,7 @@ use super::metadata::Folders;
 use super::place::{Outcome, Place, Read, TURN_MAX};
 use super::places::{self, SHARED_MEMORY};
 use super::process::{Common, UserProcess};
+use super::recorders;
 use super::room::RingRoom;
 use super::wanted::{self, EventRule};
 use crate::clock::Effort;
@@ -194,6 +195,7 @@ pub(super) struct Wanted {
 
 /// A recording of applications that runs in a thread of its own.
 pub(crate) struct UserRecorder {
+    id: u64,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<UserSummary>>,
     turns: Sender<(UserTurn, Sender<Result<UserSummary>>)>,
@@ -249,10 +251,11 @@ impl UserRecorder {
         let figures = Arc::new(Mutex::new(UserFigures::default()));
         let shown = Arc::clone(&figures);
         let config = config.clone();
+        let id = recorders::new_id();
         let thread = std::thread::spawn(move || {
             housekeeping::pin(&target.cpus);
             descriptors::raise();
-            let mut session = match Session::start(&config, &target) {
+            let mut session = match Session::start(&config, &target, id) {
                 Ok(session) => session,
                 Err(error) => {
                     // The receiver waits for exactly this.
@@ -271,6 +274,7 @@ impl UserRecorder {
         });
         match is_ready.recv() {
             Ok(Ok(())) => Ok(UserRecorder {
+                id,
                 stop,
                 thread,
                 turns,
@@ -282,6 +286,11 @@ impl UserRecorder {
                 "the recorder of applications ended before it began",
             )),
         }
+    }
+
+    /// Its number among recorders, by which its rings are found.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Stops, reads what is left and closes the traces.
@@ -330,6 +339,8 @@ impl Shared {
 
 /// The state of the recorder's thread.
 struct Session {
+    /// Our number among recorders.
+    id: u64,
     /// The one directory that was asked for.
     asked: Option<PathBuf>,
     /// What is announced in each.
@@ -355,13 +366,14 @@ struct Session {
 }
 
 impl Session {
-    fn start(config: &UserConfig, target: &UserTarget) -> Result<Session> {
+    fn start(config: &UserConfig, target: &UserTarget, id: u64) -> Result<Session> {
         let folder = config.directory.as_deref();
         let folder = folder.unwrap_or(Path::new(SHARED_MEMORY));
         let room = RingRoom::new(config.ring_bytes, folder, housekeeping::cpus_that_share());
         let mut session = Session {
+            id,
             asked: config.directory.clone(),
-            lines: session_lines(config, target, &room),
+            lines: session_lines(config, target, (id, &room)),
             room,
             places: Vec::new(),
             finder: Finder::new(config.directory.as_deref()),
@@ -453,7 +465,7 @@ impl Session {
             }
             return Ok(());
         }
-        match directory.and_then(|directory| Place::take(directory, &self.lines)) {
+        match directory.and_then(|directory| Place::take(directory, self.id, &self.lines)) {
             Ok(place) => self.places.push(place),
             Err(error) if ours => return Err(error),
             Err(error) => {
@@ -614,7 +626,13 @@ impl Session {
 }
 
 /// What a process that starts is told: its mode comes before its first event.
-fn session_lines(config: &UserConfig, target: &UserTarget, room: &RingRoom) -> Vec<String> {
+fn session_lines(
+    config: &UserConfig,
+    target: &UserTarget,
+    (id, room): (u64, &RingRoom),
+) -> Vec<String> {
+    // First: what follows is its own.
+    let own = recorders::announced(id);
     let mode = target.in_flight.then(|| forgotten::OVERWRITE.to_owned());
     // For whoever looks into the rings: nothing that a process can read.
     let contexts = contexts::announced(&config.contexts);
@@ -623,7 +641,8 @@ fn session_lines(config: &UserConfig, target: &UserTarget, room: &RingRoom) -> V
     // In flight nothing is written. It comes last: programs read the begin of a long file.
     let output = (!target.in_flight).then(|| forgotten::announced_output(&target.root));
     let rings = [Some(room.line()), room.line_of_all()];
-    let lines = mode.into_iter().chain(rings.into_iter().flatten());
+    let lines = std::iter::once(own).chain(mode);
+    let lines = lines.chain(rings.into_iter().flatten());
     let lines = lines.chain(contexts);
     lines.chain(of_apps).chain(patterns).chain(output).collect()
 }

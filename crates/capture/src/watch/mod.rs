@@ -205,14 +205,14 @@ pub fn run(
     let cpus = own_cpus(options, capabilities);
     housekeeping::pin(&cpus);
     let flight = options.flight.as_ref();
-    let user = flight.and_then(|flight| flight.user.as_ref());
+    let applications = flight.and_then(|flight| flight.user.as_ref());
     let threshold = options.watch.threshold;
     let heartbeat = flight.and_then(|_| Heartbeat::start(&capabilities.machine, threshold));
     let snapshot_facts = SnapshotFacts::collect(capabilities, command_line)
         .with_late_timer_floor(options.watch.late_timer_floor)
-        .with_heartbeat(heartbeat.as_ref())
-        .with_rings(user);
-    let user = user.map(|user| start_user(user, &cpus)).transpose()?;
+        .with_heartbeat(heartbeat.as_ref());
+    let user = start_user(applications, &cpus)?;
+    let snapshot_facts = snapshot_facts.with_rings(applications.zip(user.as_ref()));
     let symbols = Symbols::from_kallsyms(&snapshot_facts.functions);
     // The recorder first: then its probes run before the watch's, and the event that ends a chain
     // is in the ring when the chain's end stops it.
@@ -285,7 +285,7 @@ fn own_cpus(options: &WatchOptions, capabilities: &Capabilities) -> Vec<Cpu> {
 }
 
 /// The applications' rings keep their newest events from now on.
-fn start_user(user: &UserConfig, cpus: &[Cpu]) -> Result<UserRecorder> {
+fn start_user(user: Option<&UserConfig>, cpus: &[Cpu]) -> Result<Option<UserRecorder>> {
     let target = UserTarget {
         progress: None,
         root: PathBuf::new(),
@@ -298,7 +298,8 @@ fn start_user(user: &UserConfig, cpus: &[Cpu]) -> Result<UserRecorder> {
         // In flight nothing is written that could fail.
         failed: Arc::default(),
     };
-    UserRecorder::start(user, target)
+    user.map(|user| UserRecorder::start(user, target))
+        .transpose()
 }
 
 fn start_recorder(flight: &FlightRecorder, trigger: Option<String>) -> Result<Recorder> {

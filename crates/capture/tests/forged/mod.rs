@@ -129,6 +129,7 @@ impl Forged {
         half(offset_of!(Header, pid), self.pid as u32);
         half(offset_of!(Header, clock), rings::CLOCK_MONOTONIC);
         half(offset_of!(Header, rings_length), self.rings);
+        half(offset_of!(Header, sets_length), 1);
         word(offset_of!(Header, begin_ns), self.begin_ns);
         word(offset_of!(Header, file_bytes), file_bytes);
         for (at, value) in [

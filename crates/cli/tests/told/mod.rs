@@ -33,8 +33,13 @@ impl Traced {
     /// Starts `program`, compiled from [`PROGRAM`], with its rings of `ring` bytes in `shared`.
     pub fn start(program: &Path, shared: &Path, ring: &str) -> Traced {
         let mut command = Command::new(program);
-        command.env("RTSCOPE_DIR", shared);
         command.env("RTSCOPE_RING_SIZE", ring);
+        Traced::run(command, shared)
+    }
+
+    /// Starts `command`, such a program, with its rings in `shared`.
+    pub fn run(mut command: Command, shared: &Path) -> Traced {
+        command.env("RTSCOPE_DIR", shared);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program");
         let said = BufReader::new(child.stdout.take().expect("its output"));
@@ -43,8 +48,23 @@ impl Traced {
 
     /// Writes `count` events more; gives how many there are.
     pub fn write(&mut self, count: u64) -> u64 {
+        self.write_line(&count.to_string());
+        self.answer()
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Gives it a line.
+    pub fn write_line(&mut self, line: &str) {
         let input = self.child.stdin.as_mut().expect("its input");
-        writeln!(input, "{count}").expect("it reads");
+        writeln!(input, "{line}").expect("it reads");
+    }
+
+    /// The next number that it says.
+    pub fn answer(&mut self) -> u64 {
         let mut line = String::new();
         self.said.read_line(&mut line).expect("it answers");
         line.trim().parse().expect("a number")

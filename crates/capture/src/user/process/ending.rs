@@ -4,7 +4,7 @@
 use event::{Error, ErrorKind, Instant, Result};
 use ring::{ClockKind, Liveness, Losses, Switch};
 
-use super::{Common, Ended, Process, UserProcess};
+use super::{Common, Ended, Process, Recorders, UserProcess};
 use crate::user::clock::CounterClock;
 use crate::user::metadata::Ending;
 use crate::user::place::is_everybodys;
@@ -13,6 +13,8 @@ use crate::user::place::is_everybodys;
 /// a bit: their sub-buffers need not be full.
 const HELD_BYTES_MIN: u64 = 64 << 20;
 const HELD_FACTOR: u64 = 2;
+/// So often a process is asked whether it lives when its recording ends.
+const LIVENESS_TRIES_MAX: u32 = 8;
 /// A process that writes as fast as it is read keeps no turn waiting for longer.
 const TURN_PASSES_MAX: u32 = 16;
 
@@ -47,17 +49,25 @@ impl Process {
 
     /// Ends the recording of this process, which was stopped: what its rings hold is read, or its
     /// file goes when it is dead.
-    pub fn finish(mut self, clock: &mut CounterClock, common: &Common) -> Ended {
-        let dead = self.file.liveness() == Liveness::Dead;
+    pub fn finish(
+        mut self,
+        clock: &mut CounterClock,
+        common: &Common,
+        recorders: &Recorders,
+    ) -> Ended {
+        let dead = self.is_dead_for_sure();
         let end = self.stopped.unwrap_or(Instant::MIN);
         let read = self.read_to_the_end(clock, common);
         let mut ended = self.close(clock, end);
         // Also when the disk is full: nobody must go on writing for us.
         let left = match (dead, common.keeps_the_dead) {
-            (true, false) => self.directory.remove(self.file.name()),
+            (true, false) => self.leave_dead(recorders).map(|stays| ended.stays = stays),
             // Its mode says how its rings are to be read.
             (true, true) => Ok(()),
-            (false, _) => self.file.set_mode(self.mode_behind),
+            (false, _) => self
+                .file
+                .set_mode(self.mode_behind)
+                .and_then(|()| self.file.release()),
         };
         for done in [read, left] {
             match done {
@@ -67,6 +77,27 @@ impl Process {
             }
         }
         ended
+    }
+
+    /// Asks several times: other recorders ask too, and who asks is taken for alive.
+    fn is_dead_for_sure(&self) -> bool {
+        (0..LIVENESS_TRIES_MAX).any(|_| {
+            let is_dead = self.file.liveness() == Liveness::Dead;
+            if !is_dead {
+                std::thread::yield_now();
+            }
+            is_dead
+        })
+    }
+
+    /// Gives its rings back; its file goes when no other recorder has to read it. Whether it stays.
+    fn leave_dead(&self, recorders: &Recorders) -> Result<bool> {
+        // First: of two that leave at the same time, one sees that the other has left.
+        self.file.release()?;
+        if self.file.is_waited_for(&|id| recorders.is_live(id))? {
+            return Ok(true);
+        }
+        self.directory.remove(self.file.name()).map(|()| false)
     }
 
     /// Ends its trace here, and goes on in another: what is read from now on goes to the trace
@@ -237,6 +268,7 @@ impl Process {
             process,
             problems,
             disk,
+            stays: false,
         }
     }
 }
