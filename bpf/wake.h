@@ -244,7 +244,8 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	return activate(ctx, cpu, state, wakee, &wakeup);
 }
 
-// A new task is woken for the first time: nothing of it can be open, and it has not slept.
+// A new task is woken for the first time: nothing of it can be open, and nobody waited for it
+// before it was born.
 static __always_inline bool wake_new(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
 {
 	struct task_state *state = task_state(wakee);
@@ -253,6 +254,7 @@ static __always_inline bool wake_new(void *ctx, struct cpu_state *cpu, struct ta
 	if (!state && !(state = task_known_late(wakee)))
 		return false;
 	wakeup.target = filter_target(state, wakee);
+	wakeup.slept_ns = wakee->start_time;
 	return activate(ctx, cpu, state, wakee, &wakeup);
 }
 

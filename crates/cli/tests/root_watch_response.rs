@@ -152,6 +152,32 @@ fn what_an_application_says_is_late_is_told_with_its_words_and_its_activation() 
 }
 
 #[test]
+fn a_task_is_not_late_by_what_its_parent_did_before_it_was_born() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let snapshots = folder.path().join("snapshots");
+    // The parent is at work for long, and what it bears is not.
+    let app = "sleep 0.1; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; (exit 0) & wait; \
+               sleep 0.1";
+    let watched = "watch --json --over 10ms --rate 1000/s -o";
+    let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args(watched.split(' '))
+        .arg(&snapshots)
+        .args(["--", "chrt", "-f", "50", "sh", "-c", app])
+        .stdin(Stdio::null())
+        .output()
+        .expect("rtscope runs");
+    let log = std::fs::read_to_string(snapshots.join("late.ndjson")).unwrap_or_default();
+    let log = lines(&log);
+    let mut late: Vec<_> = log
+        .iter()
+        .map(|line| line["task"]["tid"].as_i64())
+        .collect();
+    late.dedup();
+    assert_eq!(late.len(), 1, "{log:#?} {output:?}");
+}
+
+#[test]
 fn a_command_that_computes_is_judged_to_the_switch_in_by_its_waits() {
     let _privileged = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
