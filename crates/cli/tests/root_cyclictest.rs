@@ -157,6 +157,17 @@ fn every_measuring_thread_is_called_as_cyclictests_are() {
 }
 
 #[test]
+fn where_each_sample_is_printed_nothing_waits_for_the_end() {
+    let _alone = testkit::privileged();
+    let output = ours().args(["-v", "-q", "-l", "2"]).output();
+    let output = output.expect("it starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let place = |text: &str| printed.lines().position(|line| line.contains(text));
+    let (limited, thread) = (place("cpu_dma_latency"), place("Thread 0 Interval"));
+    assert!(thread.is_some() && limited < thread, "{printed}");
+}
+
+#[test]
 fn the_thread_that_has_its_samples_first_ends_it_for_all() {
     let _alone = testkit::privileged();
     let mut ours = ours();

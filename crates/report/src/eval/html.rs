@@ -15,7 +15,7 @@ pub(super) const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--paper:#fff;\
 --bar:#3b6ea5;--bad:#b3261e;--good:#1a7f37}@media(prefers-color-scheme:dark){:root{\
 --ink:#e6edf3;--soft:#9aa4ae;--line:#3a424b;--paper:#12161b;--bar:#7aa7d9;--bad:#ff8078;\
---good:#56d364}}body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);\
+--good:#56d364}}body{overflow-wrap:break-word;font:15px/1.5 system-ui,sans-serif;color:var(--ink);\
 background:var(--paper);max-width:1340px;margin:2rem auto;padding:0 1.5rem}h1{\
 font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}h3{font-size:1rem;\
 margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}\

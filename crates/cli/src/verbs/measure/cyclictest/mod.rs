@@ -151,7 +151,8 @@ fn measure(
         first = dma_latency(latency_us);
     }
     // In a pipe it comes with the rest, as from stdio: `| head -1` ends nobody before the figures.
-    let waits = output.quiet && !output.unbuffered && !std::io::stdout().is_terminal();
+    let all_at_end = output.quiet && output.every.is_none();
+    let waits = all_at_end && !output.unbuffered && !std::io::stdout().is_terminal();
     if !waits {
         exit::print(&std::mem::take(&mut first))?;
     }
