@@ -125,7 +125,8 @@ pub enum Change<'a> {
         since_ns: i64,
         /// Until when.
         until_ns: i64,
-        /// Who had its CPU, and for how long: together the whole wait.
+        /// Who had its CPU, one after the other, and for how long: together the whole wait. The
+        /// begin of one behind many is summed up, see [`super::sum_up`].
         behind: &'a [(Holder, i64)],
     },
     /// Who had a CPU; told when it is over and known.

@@ -32,6 +32,7 @@ impl Kernel {
                 Belief::Unseen => {}
                 Belief::UntilFirstSwitch | Belief::Lost | Belief::Untracked => {
                     self.tell(cpu, &run, part(Holder::Unknown), sink);
+                    self.doubt_woken_on(cpu);
                 }
                 Belief::Switched(Holder::Idle) if hides_idle => {
                     let all = self.processes.iter().map(|(id, _)| id);

@@ -35,18 +35,19 @@ impl Kernel {
         };
         self.contradictions += 1;
         let sure_ns = run.sure_ns();
-        let first_ns = self.doubt_earlier(cpu, holder, next, sink);
+        let idled = believed == Holder::Idle;
+        let first_ns = self.doubt_earlier(cpu, (holder, next), idled, sink);
         let gone_ns = run.gone_ns;
         let arrived_ns = holder
             .task()
             .filter(|task| !self.may_have_been_on(*task))
-            .filter(|_| first_ns.is_none() && believed == Holder::Idle)
+            .filter(|_| first_ns.is_none() && idled)
             .and_then(|task| self.arrived_ns(cpu, task))
-            // An idle CPU takes the first that comes.
-            .filter(|at_ns| gone_ns.is_none_or(|gone_ns| *at_ns <= gone_ns));
+            // One that is gone may have run before it.
+            .filter(|_| gone_ns.is_none());
         self.tell(cpu, run, part(believed, run.begin_ns, sure_ns, false), sink);
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
-            self.settle_behind(cpu, sure_ns, |kernel, id| kernel.preempts(id, task), sink);
+            self.settle_behind(cpu, sure_ns, |kernel, id| !kernel.preempts(task, id), sink);
             let from_ns = arrived_ns.max(sure_ns);
             self.tell(cpu, run, part(believed, sure_ns, from_ns, false), sink);
             self.lose_sight(cpu, (believed, None), from_ns, sink);
@@ -65,14 +66,13 @@ impl Kernel {
         self.lose_sight(cpu, (believed, run.woken), sure_ns, sink);
         self.doubt_waiting(cpu, holder);
         // An idle CPU takes the first that comes: up to then it was what it seemed.
-        let itself_ns = holder
-            .task()
-            .and_then(|task| match self.may_have_been_on(task) {
-                true => Some(sure_ns),
-                false => self.arrived_ns(cpu, task),
-            });
+        let itself_ns = holder.task().map(|task| match self.may_have_been_on(task) {
+            true => sure_ns,
+            // One that was not seen to come may have come at any time.
+            false => self.arrived_ns(cpu, task).unwrap_or(sure_ns),
+        });
         let first_ns = first_ns.into_iter().chain(itself_ns).chain(gone_ns).min();
-        let first_ns = first_ns.filter(|_| believed == Holder::Idle);
+        let first_ns = first_ns.filter(|_| idled);
         let unknown_ns = first_ns.map_or(sure_ns, |first_ns| first_ns.max(sure_ns));
         self.settle_moved(cpu, Some((unknown_ns, end_ns)), sink);
         self.tell(cpu, run, part(believed, sure_ns, unknown_ns, false), sink);
@@ -81,20 +81,24 @@ impl Kernel {
     }
 
     /// When the first of those came on the run queue of a CPU that go before who has it, as they
-    /// wait there for longer or have a higher priority: they may have run. That `next` waited is
-    /// seen, as it is scheduled in now.
+    /// wait there for longer or have a higher priority: they may have run. Where the CPU `idled` by
+    /// what was seen, and was in a handler as they came, any may have been the first whom `holder`
+    /// does not take the CPU from at once. That `next` waited is seen, as it is scheduled in now.
     pub(super) fn doubt_earlier<S: Sink>(
         &mut self,
         cpu: u32,
-        holder: Holder,
-        next: Option<ProcId>,
+        (holder, next): (Holder, Option<ProcId>),
+        idled: bool,
         sink: &mut S,
     ) -> Option<i64> {
         let task = holder.task()?;
         let arrived_ns = self.arrived_ns(cpu, task)?;
         let mut first_ns = None;
         for id in (0..self.processes.len() as u32).map(ProcId) {
-            let goes_first = |at_ns: &i64| *at_ns < arrived_ns || self.preempts(id, task);
+            let goes_first = |at_ns: &i64| {
+                let is_before = *at_ns < arrived_ns || self.preempts(id, task);
+                is_before || idled && !self.preempts(task, id)
+            };
             let other_ns = self.arrived_ns(cpu, id).filter(goes_first);
             let Some(at_ns) = other_ns.filter(|_| id != task && Some(id) != next) else {
                 continue;

@@ -56,6 +56,7 @@ pub use functions::FunctionId;
 pub use inference::preempts_at_once;
 pub use loss::{known_from_ns, places};
 pub use process::{Comm, FileKind, ON_ITS_WAY_NS_MAX, ProcId, Process};
+pub use queue::sum_up;
 pub use run::Holder;
 pub use syscalls::Request;
 pub use task_filter::TaskFilter;

@@ -35,8 +35,12 @@ struct Over {
 pub(super) type Unknown = Option<(i64, i64)>;
 
 impl Moved {
+    /// Nothing begins and is over within one instant of a clock.
     fn may_have_run(&self, unknown: Unknown) -> bool {
-        unknown.is_some_and(|(from_ns, until_ns)| self.came_ns < until_ns && from_ns < self.left_ns)
+        let (came_ns, left_ns) = (self.came_ns, self.left_ns);
+        let was_there = came_ns < left_ns;
+        was_there
+            && unknown.is_some_and(|(from_ns, until_ns)| came_ns < until_ns && from_ns < left_ns)
     }
 }
 
@@ -78,6 +82,19 @@ impl Kernel {
         }
     }
 
+    /// A task is moved away from a CPU where it did not seem to wait. It may have run there, unless
+    /// that one's events had begun before.
+    #[inline]
+    pub(super) fn came_unseen(&mut self, id: ProcId, from: u32) {
+        let Some(arrival) = self.process(id).arrived.filter(|last| last.cpu != from) else {
+            return;
+        };
+        let begun_ns = self.begun_ns(from);
+        let is_seen = begun_ns.is_some_and(|begun_ns| begun_ns <= arrival.at_ns);
+        // lttng-analyses reads switches alone.
+        self.processes.get_mut(id).doubtful |= !is_seen && !self.follows.stale_names;
+    }
+
     /// The wait of a task is over that began at `since_ns`; none where nobody knows how long it
     /// was. Whether it is open all the same, as the task was moved.
     #[cold]
@@ -102,6 +119,9 @@ impl Kernel {
             is_open |= is_of_it;
             is_of_it
         });
+        if let Some(place) = place.filter(|_| is_open) {
+            self.waits.hold(place);
+        }
         is_open
     }
 
@@ -123,7 +143,8 @@ impl Kernel {
         sink: &mut S,
     ) {
         let may_have_run = |kernel: &Kernel, moved: &Moved| {
-            moved.left_ns > sure_ns && goes_first(kernel, moved.id)
+            let was_there = moved.left_ns > sure_ns && moved.left_ns > moved.came_ns;
+            was_there && goes_first(kernel, moved.id)
         };
         self.settle(cpu, may_have_run, sink);
     }
@@ -149,8 +170,11 @@ impl Kernel {
                 None => self.processes.get_mut(moved.id).doubtful |= doubtful,
                 Some(_) if !doubtful && self.moved.iter().any(is_same) => {}
                 Some(over) => {
-                    if let Some(place) = over.place.filter(|_| doubtful) {
-                        self.waits.revoke(place, moved.id, over.at_ns);
+                    if let Some(place) = over.place {
+                        if doubtful {
+                            self.waits.revoke(place, moved.id, over.at_ns);
+                        }
+                        self.tell_held(place, sink);
                     }
                     let (process, at_ns) = (moved.id, over.at_ns);
                     if doubtful {

@@ -8,39 +8,60 @@ use super::process::{ProcId, Queued};
 use super::run::Holder;
 use super::{Change, Kernel, Sink};
 
+/// Of a wait behind more stretches, those of its begin are told summed up.
+const ONE_BY_ONE_MAX: usize = 256;
 /// Beyond so many, those that had the CPU during one wait are not told apart.
-const HOLDERS_MAX: usize = 256;
+const HOLDERS_MAX: usize = ONE_BY_ONE_MAX / 2;
 /// Where a CPU tells nothing for so many stretches, nobody will know who had it in more of them.
 const LEFT_MAX: usize = 1024;
 /// Of more stretches of one wait, which came first is not told.
 const STRETCHES_MAX: usize = 64;
 
-/// Who had the CPU, and for how long.
+/// Puts together what each had, the first to have the CPU first.
+pub fn sum_up(behind: &mut Vec<(Holder, i64)>) {
+    let mut kept = 0;
+    for place in 0..behind.len() {
+        let (holder, ns) = behind[place];
+        let mut known = behind[..kept].iter_mut();
+        match known.find(|(known, _)| *known == holder) {
+            Some((_, sum_ns)) => *sum_ns += ns,
+            None => {
+                behind[kept] = (holder, ns);
+                kept += 1;
+            }
+        }
+    }
+    behind.truncate(kept);
+}
+
+/// Who had the CPU, one after the other, and for how long.
 #[derive(Clone, Debug, Default)]
 struct Behind(Vec<(Holder, i64)>);
 
 impl Behind {
     fn add(&mut self, holder: Holder, ns: i64) {
-        if ns <= 0 || self.add_known(holder, ns) {
+        if ns <= 0 {
             return;
         }
-        let holder = match self.0.len() < HOLDERS_MAX {
-            true => holder,
-            false => Holder::SomeTask,
-        };
-        if !self.add_known(holder, ns) {
-            self.0.push((holder, ns));
+        match self.0.last_mut() {
+            Some((last, sum_ns)) if *last == holder => *sum_ns += ns,
+            _ => self.0.push((holder, ns)),
+        }
+        if self.0.len() > ONE_BY_ONE_MAX {
+            self.fold();
         }
     }
 
-    /// Counts it for one that had the CPU before; whether it had.
-    fn add_known(&mut self, holder: Holder, ns: i64) -> bool {
-        let known = self.0.iter_mut().find(|(known, _)| *known == holder);
-        let Some((_, sum_ns)) = known else {
-            return false;
-        };
-        *sum_ns += ns;
-        true
+    /// The begin of a wait behind many is summed up.
+    #[cold]
+    fn fold(&mut self) {
+        sum_up(&mut self.0);
+        if self.0.len() > HOLDERS_MAX {
+            let rest = self.0.drain(HOLDERS_MAX..);
+            let rest_ns = rest.map(|(_, ns)| ns).sum();
+            self.0.push((Holder::SomeTask, rest_ns));
+            sum_up(&mut self.0);
+        }
     }
 
     fn add_all(&mut self, others: &Behind) {
@@ -55,7 +76,7 @@ impl Behind {
         let counted_ns: i64 = self.0.iter().map(|(_, ns)| ns).sum();
         let mut over_ns = counted_ns - (at_ns - since_ns);
         if over_ns < 0 {
-            self.add(Holder::Unknown, -over_ns);
+            self.0.insert(0, (Holder::Unknown, -over_ns));
         }
         while over_ns > 0 {
             let Some((_, ns)) = self.0.last_mut() else {
@@ -80,7 +101,7 @@ struct Wait {
     first: Option<(i64, Behind)>,
     /// Of the others.
     told: Vec<(i64, Behind)>,
-    /// How many are not.
+    /// How many are not, and one more while it is held.
     stretches: u32,
     /// From when to when, once it is over and to be told.
     over_ns: Option<(i64, i64)>,
@@ -179,16 +200,26 @@ impl Waits {
         }
     }
 
+    /// A wait is not told before it is certain that its task has not run meanwhile.
+    pub(super) fn hold(&mut self, place: usize) {
+        self.all[place].stretches += 1;
+    }
+
     /// A stretch is over and told. The place of the wait is free once the wait is over too and has
     /// no other; what is to be told of it is handed out.
     fn end_stretch(&mut self, stretch: &mut Stretch) -> Option<Wait> {
         let wait = &mut self.all[stretch.wait];
         wait.add(stretch.begin_ns, std::mem::take(&mut stretch.behind));
+        self.release(stretch.wait)
+    }
+
+    fn release(&mut self, place: usize) -> Option<Wait> {
+        let wait = &mut self.all[place];
         wait.stretches -= 1;
         if wait.stretches > 0 {
             return None;
         }
-        self.free.push(stretch.wait);
+        self.free.push(place);
         let wait = std::mem::replace(wait, Wait::new(wait.id));
         wait.over_ns.is_some().then_some(wait)
     }
@@ -299,6 +330,13 @@ impl Kernel {
         self.waits.end_stretch(&mut stretch)
     }
 
+    /// It is certain whether the task of a wait that was held has run meanwhile.
+    pub(super) fn tell_held<S: Sink>(&mut self, place: usize, sink: &mut S) {
+        if let Some(wait) = self.waits.release(place) {
+            tell(self, wait, sink);
+        }
+    }
+
     /// Somebody had a CPU: told to those who waited for it meanwhile.
     pub(super) fn queue_ran<S: Sink>(
         &mut self,
@@ -310,11 +348,13 @@ impl Kernel {
         stretches.retain_mut(|stretch| {
             let left_ns = stretch.until_ns.unwrap_or(i64::MAX);
             let to_ns = until_ns.min(left_ns);
-            let ns = to_ns - from_ns.max(stretch.told_ns);
-            if ns > 0 {
-                stretch.behind.add(holder, ns);
-                stretch.told_ns = to_ns;
-            }
+            // What lies between is not told, or only at the end of all.
+            let untold_ns = from_ns.min(to_ns) - stretch.told_ns;
+            stretch.behind.add(Holder::Unknown, untold_ns);
+            stretch
+                .behind
+                .add(holder, to_ns - from_ns.max(stretch.told_ns));
+            stretch.told_ns = stretch.told_ns.max(to_ns);
             let stays = until_ns < left_ns;
             if !stays && let Some(wait) = self.waits.end_stretch(stretch) {
                 tell(self, wait, sink);

@@ -264,7 +264,7 @@ impl Kernel {
             Belief::Lost => {
                 self.tell_before_loss(cpu, sink);
                 self.tell(cpu, &run, whole(Holder::Unknown), sink);
-                self.doubt_earlier(cpu, holder, next, sink);
+                self.doubt_earlier(cpu, (holder, next), false, sink);
                 if run.is_doubted {
                     self.doubt_waiting(cpu, holder);
                 }

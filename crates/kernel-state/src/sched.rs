@@ -51,8 +51,11 @@ impl Kernel {
                 // A task that has a CPU is not moved.
                 self.left_for(CPUS_MAX, process, sink);
                 self.is_runnable(process, sink);
-                if let Some(from) = fields.left_cpu(event).filter(|_| self.follows.queues) {
-                    self.requeue(process, from);
+                if let Some(from) = fields.left_cpu(event) {
+                    self.came_unseen(process, from);
+                    if self.follows.queues {
+                        self.requeue(process, from);
+                    }
                 }
                 if let Some(to) = fields.cpu(event) {
                     self.arrive(process, to, false);

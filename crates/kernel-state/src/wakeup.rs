@@ -79,7 +79,8 @@ impl Kernel {
         // Only the first of several wake-ups counts.
         if process.woken_ns.is_none() {
             process.woken_ns = Some(self.now_ns);
-            process.slept = slept;
+            // One that is new has had no CPU either.
+            process.slept = slept || is_new;
             process.waker = waker.or(process.waker);
         }
         self.woken(id, by, sink);
@@ -197,6 +198,15 @@ impl Kernel {
         for process in self.processes.iter_mut() {
             let is_here = |arrival: Arrival| arrival.cpu == cpu && arrival.at_ns < now_ns;
             process.doubtful |= process.arrived.is_some_and(is_here);
+        }
+    }
+
+    /// Nobody knows who has a CPU: one that was woken there, and was not seen to sleep, may have it
+    /// all the time.
+    pub(super) fn doubt_woken_on(&mut self, cpu: u32) {
+        for process in self.processes.iter_mut() {
+            let is_here = process.arrived.is_some_and(|arrival| arrival.cpu == cpu);
+            process.doubtful |= is_here && process.woken_ns.is_some() && !process.slept;
         }
     }
 

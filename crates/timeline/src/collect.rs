@@ -1,6 +1,8 @@
 //! What a walk learns as it goes: it tells the tracks, and keeps the rest.
 
-use kernel_state::{Change, Kernel, ProcId, Sink, Topic, Topics, Waker, WasSoftirq};
+use kernel_state::{
+    Change, Holder, Kernel, ProcId, Sink, Topic, Topics, Waker, WasSoftirq, sum_up,
+};
 use trace::{EventView, LossCause, Lost, Trace};
 
 use crate::gather::{Teller, Told};
@@ -25,9 +27,21 @@ pub(crate) struct Collect {
     of_instant: u32,
     power: Power,
     users: Users,
+    /// Who had the CPU in one wait; its room serves the next one.
+    behind: Vec<(Holder, i64)>,
 }
 
 impl Collect {
+    /// A wait is told with who had the CPU for most of it.
+    fn waited(&mut self, process: ProcId, since_ns: i64, behind: &[(Holder, i64)]) {
+        self.behind.clear();
+        self.behind.extend_from_slice(behind);
+        sum_up(&mut self.behind);
+        let most = self.behind.iter().max_by_key(|(_, ns)| *ns);
+        let task = most.and_then(|(holder, _)| holder.task());
+        self.teller.tell(Told::Waited(process, since_ns, task));
+    }
+
     pub fn new(trace: &Trace, teller: Teller) -> Collect {
         Collect {
             index: Index::default(),
@@ -37,6 +51,7 @@ impl Collect {
             of_instant: 0,
             power: Power::new(trace),
             users: Users::new(trace),
+            behind: Vec::new(),
         }
     }
 
@@ -366,11 +381,7 @@ impl Sink for Collect {
                 since_ns,
                 behind,
                 ..
-            } => {
-                let most = behind.iter().max_by_key(|(_, ns)| *ns);
-                let task = most.and_then(|(holder, _)| holder.task());
-                self.teller.tell(Told::Waited(process, since_ns, task));
-            }
+            } => self.waited(process, since_ns, behind),
             Change::IrqEntry { irq, name } => self.name_irq(irq, name),
             Change::IrqExit { cpu, irq, begin_ns } => {
                 self.handler_ended(Family::Irq, (begin_ns, kernel.now_ns()), cpu, irq)

@@ -65,7 +65,7 @@ pub fn threads_on_a_cpu_have_at_most_all_of_it_in_cputop(told: &impl Told) -> Cl
     for cpu in cpus.into_keys() {
         let options = ReportOptions {
             cpus: vec![cpu],
-            ..ReportOptions::default()
+            ..told.options(&trace)
         };
         let answers = Answers::asked(&trace, &options)?;
         let sum_ns = answers.top_ns.values().sum();

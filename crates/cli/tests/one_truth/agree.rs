@@ -13,10 +13,20 @@ use crate::recording::{Recording, Wakes};
 
 /// The diagnosis of every task; none where the trace has nothing to diagnose.
 pub fn diagnosis(trace: &Trace, threshold: Option<Duration>) -> Option<Diagnosis> {
+    diagnosis_in(trace, threshold, TimeRange::ALL)
+}
+
+/// The same of a window.
+pub fn diagnosis_in(
+    trace: &Trace,
+    threshold: Option<Duration>,
+    range: TimeRange,
+) -> Option<Diagnosis> {
     let tasks = TaskFilter::parse(&["*"]).expect("a pattern");
     let query = Query {
         tasks,
         threshold,
+        range,
         worst: 0,
         ..Query::default()
     };
@@ -30,9 +40,14 @@ pub fn checked(trace: &Trace, name: &str, limit: &str) -> Result<BudgetFinding, 
 
 /// What `check` finds of one rule.
 pub fn found(trace: &Trace, rule: &str) -> Result<BudgetFinding, String> {
+    found_in(trace, rule, TimeRange::ALL)
+}
+
+/// The same of a window.
+pub fn found_in(trace: &Trace, rule: &str, range: TimeRange) -> Result<BudgetFinding, String> {
     let rules = Rules::parse(rule);
     let rules = rules.map_err(|error| error.to_string())?;
-    let checked = check_budgets(trace, &rules, TimeRange::ALL);
+    let checked = check_budgets(trace, &rules, range);
     let findings = checked.map_err(|error| error.to_string())?.findings;
     findings.into_iter().next().ok_or("no finding".to_owned())
 }
@@ -109,7 +124,7 @@ fn diagnosed(trace: &Trace, diagnosis: &Diagnosis) -> BTreeMap<Wait, bool> {
 pub fn diagnose_splits_the_waits_that_schedlog_lists(told: &impl Told) -> Claim {
     let trace = told.opened();
     let answers = told.answers()?;
-    let Some(diagnosis) = diagnosis(&trace, None) else {
+    let Some(diagnosis) = diagnosis_in(&trace, None, told.range()) else {
         return Ok(());
     };
     let split = diagnosed(&trace, &diagnosis);
@@ -167,7 +182,8 @@ pub fn check_counts_the_wakeups_that_schedstats_counts(told: &impl Told) -> Clai
     // Names change hands and threads, so that only the sum over all names can be compared.
     let (mut samples, mut worst_ns) = (0, 0);
     for name in told.names() {
-        let finding = checked(&trace, &name, "100s")?;
+        let rule = format!("wake-up of {name} within 100s");
+        let finding = found_in(&trace, &rule, told.range())?;
         samples += finding.samples;
         let worst = finding.worst.map_or(0, |range| range.duration().as_ns());
         worst_ns = worst_ns.max(worst);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use event::{Instant, TimeRange};
 use trace::Trace;
 use views::reports::{Cell, REPORTS, Report, ReportOptions, Table, Tick, run_reports};
 
@@ -103,9 +104,35 @@ pub trait Told {
     /// It, to be asked.
     fn opened(&self) -> Opened;
 
+    /// What of it is asked for: from when to when, inclusive.
+    fn asked(&self) -> Option<Window> {
+        None
+    }
+
+    /// The same for reports, which go by the wall clock.
+    fn options(&self, trace: &Trace) -> ReportOptions {
+        let wall_ns = |ns: i64| trace.wall_ns(Instant::from_ns(ns));
+        let asked = self.asked();
+        ReportOptions {
+            begin_ns: asked.map(|window| wall_ns(window.begin_ns)),
+            end_ns: asked.map(|window| wall_ns(window.end_ns)),
+            ..ReportOptions::default()
+        }
+    }
+
+    /// The same for verbs that go by the trace's clock.
+    fn range(&self) -> TimeRange {
+        let asked = self.asked();
+        asked.map_or(TimeRange::ALL, |window| TimeRange {
+            begin: Instant::from_ns(window.begin_ns),
+            end: Instant::from_ns(window.end_ns + 1),
+        })
+    }
+
     /// What the reports say.
     fn answers(&self) -> Answer<Answers> {
-        Answers::of(&self.opened())
+        let trace = self.opened();
+        Answers::asked(&trace, &self.options(&trace))
     }
 
     /// Names, or patterns, that mean all threads.

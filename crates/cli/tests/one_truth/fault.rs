@@ -28,6 +28,8 @@ pub struct Faults {
     /// The trace is on disk, and bytes of it were overwritten.
     pub damage: Option<Damage>,
     pub shows: Shows,
+    /// What of the recording is asked for, where that is not all.
+    pub asked: Option<Share>,
 }
 
 fn share() -> impl Strategy<Value = Share> {
@@ -53,6 +55,7 @@ const NO_FAULTS: Faults = Faults {
     late: None,
     damage: None,
     shows: Shows::Nothing,
+    asked: None,
 };
 
 fn several() -> impl Strategy<Value = Faults> {
@@ -95,6 +98,8 @@ pub enum Fault {
     LateAll,
     /// None, but tasks that have a CPU are moved to another one, and CPUs go off and on.
     Moved,
+    /// None, but only a window of it is asked for.
+    Window,
     /// Several of these at once.
     Several,
     Damaged,
@@ -136,6 +141,12 @@ impl Fault {
                     ..NO_FAULTS
                 })
                 .boxed(),
+            Fault::Window => share()
+                .prop_map(|share| Faults {
+                    asked: Some(share),
+                    ..NO_FAULTS
+                })
+                .boxed(),
             Fault::Several => several().boxed(),
             Fault::Damaged => Damage::any()
                 .prop_map(|damage| Faults {
@@ -164,7 +175,9 @@ impl Fault {
     pub fn recordings(self) -> impl Strategy<Value = Recording> {
         let stories = match self {
             Fault::Moved => moody_stories(true).boxed(),
-            Fault::Several => prop_oneof![moody_stories(false), moody_stories(true)].boxed(),
+            Fault::Several | Fault::Window => {
+                prop_oneof![moody_stories(false), moody_stories(true)].boxed()
+            }
             Fault::LateAll => moody_stories(false).boxed(),
             _ => stories().boxed(),
         };

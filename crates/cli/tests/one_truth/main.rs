@@ -23,6 +23,7 @@ mod story;
 mod truth;
 mod unseen;
 mod verdicts;
+mod windows;
 
 use fault::Fault;
 use prove::holds;
@@ -60,6 +61,7 @@ macro_rules! all_claims {
             agree::diagnose_splits_the_waits_that_schedlog_lists,
             agree::counts_and_the_worst_wait_are_the_same_in_all_verbs,
             agree::check_counts_the_wakeups_that_schedstats_counts,
+            windows::the_cpus_asked_one_by_one_add_up_to_all,
             known::no_thread_had_a_cpu_for_longer_than_in_truth,
             known::no_cpu_idled_or_was_interrupted_for_longer_than_in_truth,
             known::no_cpu_was_busy_for_longer_than_in_truth,
@@ -105,6 +107,36 @@ all_claims! {
 all_claims_and_extents!(where_all_events_begin_late, Fault::LateAll);
 all_claims!(where_several_of_these_come_together, Fault::Several,);
 all_claims!(where_bytes_are_damaged, Fault::Damaged,);
+
+under! {
+    where_a_window_is_asked_for, Fault::Window,
+    adds_up::states_of_each_cpu_add_up_to_the_range,
+    adds_up::states_of_each_thread_add_up_to_the_range,
+    adds_up::a_cpu_is_busy_in_resources_when_it_is_in_states,
+    adds_up::every_report_says_how_much_is_unknown,
+    adds_up::threads_on_a_cpu_have_at_most_all_of_it_in_cputop,
+    adds_up::a_cpu_that_idles_is_not_busy_in_cputop,
+    agree::a_thread_has_the_same_time_in_cputop_and_states,
+    agree::threads_run_as_long_as_their_cpus_in_states,
+    agree::a_thread_waits_for_a_cpu_as_long_in_dependency_as_in_states,
+    agree::diagnose_splits_the_waits_that_schedlog_lists,
+    agree::counts_and_the_worst_wait_are_the_same_in_all_verbs,
+    agree::check_counts_the_wakeups_that_schedstats_counts,
+    known::no_thread_had_a_cpu_for_longer_than_in_truth,
+    known::no_cpu_idled_or_was_interrupted_for_longer_than_in_truth,
+    known::no_cpu_was_busy_for_longer_than_in_truth,
+    known::no_thread_waited_for_a_cpu_for_longer_than_in_truth,
+    known::no_thread_slept_for_longer_than_in_truth,
+    known::no_thread_was_in_calls_for_longer_than_in_truth,
+    known::every_wait_that_is_listed_is_a_true_one,
+    known::nobody_is_said_to_have_had_the_cpu_who_did_not,
+    windows::the_cpus_asked_one_by_one_add_up_to_all,
+    windows::windows_that_touch_add_up_to_all,
+    verdicts::a_conclusive_verdict_names_the_largest_cause,
+    verdicts::a_conclusive_verdict_is_about_a_true_wait,
+    verdicts::nothing_was_late_is_said_only_where_nothing_was,
+    verdicts::a_budget_is_held_or_broken_only_where_it_was,
+}
 
 /// Before a CPU's events begin, tasks that it wakes seem to sleep, and to be in their calls: not
 /// asked there.

@@ -192,3 +192,27 @@ fn a_cpu_idles_up_to_the_first_that_is_moved_there_also_where_nothing_says_that_
     let idle_ns = answers.cpus[&0].idle_ns;
     assert!(idle_ns <= 3 * MS + MS, "{:?}", answers.cpus[&0]);
 }
+
+#[test]
+fn who_comes_on_a_run_queue_and_leaves_it_in_one_instant_of_the_clock_has_not_run_there() {
+    let trace = SyntheticTrace::new().cpus(2).at(0).cpu(1).run(WAKER);
+    let trace = trace.cpu(0).at(1_000).run(OTHER).cpu(1).at(5_000);
+    let trace = trace.waking(VIC, 0).wakeup(VIC, 0).migrate_from(VIC, 0, 1);
+    // Somebody came on CPU 0 and went, unseen.
+    let trace = runs(trace).cpu(0).at(20_000).block(HOG, Task::IDLE);
+    check_moved(trace, true);
+}
+
+#[test]
+fn a_wait_is_told_to_no_verb_before_it_is_certain_that_its_task_has_not_run() {
+    // The victim waits on CPU 0, from which it was moved unseen: it comes on CPU 1. Later somebody
+    // turns out to have been on CPU 0 meanwhile.
+    let comes = |leaves: Task| {
+        let trace = SyntheticTrace::new().cpus(2).at(0).cpu(1).run(WAKER);
+        let trace = trace.cpu(0).at(1_000).run(OTHER).cpu(1).at(5_000);
+        let trace = runs(trace.wake_for(VIC, 0));
+        trace.cpu(0).at(20_000).block(leaves, Task::IDLE)
+    };
+    check_moved(comes(OTHER), true);
+    check_moved(comes(HOG), false);
+}

@@ -47,6 +47,8 @@ pub struct Recording {
     pub late: Option<(Option<u32>, i64)>,
     pub damage: Option<Damage>,
     pub shows: Shows,
+    /// What of it is asked for, where that is not all.
+    pub asked: Option<Window>,
 }
 
 impl Recording {
@@ -74,6 +76,10 @@ impl Recording {
                 .map(|(cpu, share)| (cpu.map(|cpu| cpu % cpus), at(share))),
             damage: faults.damage,
             shows: faults.shows,
+            asked: faults.asked.map(|share| Window {
+                begin_ns: at(share.begin),
+                end_ns: at(share.begin + share.len),
+            }),
         };
         let told = records
             .into_iter()
@@ -255,6 +261,13 @@ impl Recording {
         })
     }
 
+    /// The end of what is asked for.
+    pub fn last_ns(&self) -> i64 {
+        let asked_ns = self.asked.map_or(i64::MAX, |asked| asked.end_ns);
+        let end_ns = self.window().map_or(0, |window| window.end_ns);
+        end_ns.min(asked_ns)
+    }
+
     /// From the events on, true waits that ended inside of the window.
     pub fn true_waits(&self) -> impl Iterator<Item = (&TrueWait, Window)> {
         self.waits_of(|wait| wait.slept)
@@ -392,6 +405,10 @@ impl Told for Recording {
         self.trace()
     }
 
+    fn asked(&self) -> Option<Window> {
+        self.asked
+    }
+
     fn names(&self) -> BTreeSet<String> {
         names(self).into_iter().map(str::to_owned).collect()
     }
@@ -428,6 +445,12 @@ impl fmt::Debug for Recording {
             let us = from_ns as f64 / 1e3;
             let on = cpu.map_or("all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
             lines.push((from_ns, format!("{us:>12.3} us  events of {on} begin")));
+        }
+        if let Some(asked) = self.asked {
+            for (at_ns, what) in [(asked.begin_ns, "begins"), (asked.end_ns, "ends")] {
+                let us = at_ns as f64 / 1e3;
+                lines.push((at_ns, format!("{us:>12.3} us  what is asked for {what}")));
+            }
         }
         lines.sort_by_key(|(at_ns, _)| *at_ns);
         if let Some(damage) = &self.damage {

@@ -235,6 +235,18 @@ fn a_cpu_does_not_idle_behind_the_first_task_that_came_there_and_is_gone() {
     assert_eq!(cpu.unknown_ns, 16 * MS - 2_000, "{cpu:?}");
 }
 
+#[test]
+fn nobody_knows_how_long_a_cpu_idled_before_one_that_was_not_seen_to_come() {
+    let idle = begun().cpu(0).at(2_000).block(VIC, Task::IDLE);
+    let came = idle.cpu(1).at(5_000).wake_for(VIC, 0);
+    let gone = came.at(9_000).migrate_from(VIC, 0, 1);
+    let ends = gone.at(12_000).block(WAKER, VIC);
+    let ends = ends.cpu(0).at(20_000).block(HOG, Task::IDLE);
+    let answers = Answers::of(&ends.build()).expect("all reports answer");
+    let cpu = answers.cpus[&0];
+    assert_eq!((cpu.idle_ns, cpu.run_ns), (0, MS), "{cpu:?}");
+}
+
 /// Another one waits on the victim's CPU from 5 ms on, is moved at 9 ms and scheduled in at 12 ms.
 fn moved_away() -> SyntheticTrace {
     let trace = begun().cpu(1).at(5_000).waking(HOG, 0);
@@ -282,14 +294,26 @@ fn who_had_the_cpu_is_unknown_where_a_task_was_moved_unseen() {
     assert_eq!(behind_ms(came(), None), 7);
     // It waits for CPU 0, and is moved from CPU 2 to CPU 1.
     let other = Task::fair(104, "other");
-    let moved = waits().cpus(3).cpu(2).at(6_000).run(other);
-    let moved = moved.at(9_000).migrate_from(HOG, 2, 1);
-    let moved = moved.cpu(1).at(12_000).block(WAKER, HOG);
-    let moved = moved.cpu(2).at(19_000).block(other, Task::IDLE);
-    let moved = || moved.clone().cpu(0).at(20_000).block(VIC, Task::IDLE);
-    assert_eq!(behind_ms(moved(), Some(VIC)), 0);
-    assert_eq!(behind_ms(moved(), Some(WAKER)), 3);
-    assert_eq!(behind_ms(moved(), None), 4);
+    let moved_from = |begins_us: i64| {
+        let trace = begun().cpus(3).cpu(2).at(begins_us).run(other).cpu(1);
+        trace.at(5_000).waking(HOG, 0).wakeup(HOG, 0)
+    };
+    let moved = |begins_us: i64| {
+        let moved = moved_from(begins_us).cpu(2);
+        let moved = moved.at(9_000).migrate_from(HOG, 2, 1);
+        let moved = moved.cpu(1).at(12_000).block(WAKER, HOG);
+        let moved = moved.cpu(2).at(19_000).block(other, Task::IDLE);
+        moved.cpu(0).at(20_000).block(VIC, Task::IDLE)
+    };
+    assert_eq!(behind_ms(moved(4_000), Some(VIC)), 0);
+    assert_eq!(behind_ms(moved(4_000), Some(WAKER)), 3);
+    assert_eq!(behind_ms(moved(4_000), None), 4);
+    // It may have run on CPU 2 before that one's events begin.
+    for behind in [Some(VIC), Some(WAKER), None] {
+        assert_eq!(behind_ms(moved(6_000), behind), 0);
+    }
+    let answers = Answers::of(&moved(6_000).build()).expect("all reports answer");
+    assert_eq!(answers.threads[&HOG.tid].waiting_ns, 0);
 }
 
 #[test]
@@ -460,4 +484,51 @@ fn a_wake_up_without_second_event_that_may_have_found_its_task_on_a_cpu_may_have
     };
     check(trace(1_102), "inconclusive");
     check(trace(1_100), "held");
+}
+
+#[test]
+fn of_several_that_came_on_an_idle_cpu_while_it_handled_an_interrupt_any_may_have_run_first() {
+    let [net, last] = [Task::nice(107, "net", -5), Task::fair(108, "last")];
+    let answers = |first: Task| {
+        let trace = begun().cpu(0).at(2_000).block(VIC, Task::IDLE);
+        let trace = trace.at(5_000).irq(24, "sound").wake_for(first, 0);
+        let trace = trace.wake_for(net, 0).wake_for(last, 0).irq_end(24);
+        // Who came there first is hidden.
+        let trace = trace.at(20_000).block(first, last);
+        let trace = trace.at(21_000).block(last, Task::IDLE).build();
+        Answers::of(&trace).expect("all reports answer")
+    };
+    let had_ms = |answers: &Answers, task: Task| {
+        let behind = answers.behind_ns.get(&(last.tid, Some(task.tid)));
+        let had_ns = answers.top_ns.get(&task.tid);
+        (
+            behind.map_or(0, |ns| ns / MS),
+            had_ns.map_or(0, |ns| ns / MS),
+        )
+    };
+    let build = Task::fair(104, "build");
+    assert_eq!(had_ms(&answers(build), build), (0, 0));
+    // Nobody else takes the CPU before one that has a real-time priority.
+    assert_eq!(had_ms(&answers(HOG), HOG), (14, 14));
+}
+
+#[test]
+fn who_is_woken_where_nobody_knows_who_has_the_cpu_may_have_it() {
+    let trace = || {
+        let trace = SyntheticTrace::new().cpus(2).at(0).cpu(0).timer_irq();
+        trace.after(1).timer_irq_end().cpu(1).run(WAKER).at(5_000)
+    };
+    let ends = |trace: SyntheticTrace| trace.at(20_000).block(WAKER, Task::IDLE);
+    let waiting_ns = |trace: SyntheticTrace| {
+        let answers = Answers::of(&trace.build()).expect("all reports answer");
+        let states = answers.threads.get(&VIC.tid);
+        states.map_or(0, |states| states.waiting_ns)
+    };
+    let woken = || ends(trace().wake_for(VIC, 0));
+    check(woken(), "inconclusive");
+    assert_eq!(waiting_ns(woken()), 0);
+    // One that is new has had none.
+    let new = || ends(trace().wakeup_new(VIC, 0));
+    check(new(), "broken");
+    assert_eq!(waiting_ns(new()), 15 * MS);
 }

@@ -5,7 +5,8 @@ use event::Duration;
 use report::{TextStyle, diagnosis_text};
 use views::Judgement;
 
-use crate::agree::{checked, diagnosis, names};
+use crate::agree::{diagnosis_in, found_in, names};
+use crate::answers::Told;
 use crate::machine::DEVICE;
 use crate::prove::{Claim, at_most};
 use crate::recording::Recording;
@@ -114,7 +115,7 @@ fn largest(recording: &Recording, late: &LateActivation) -> Option<(i64, Cause)>
 }
 
 pub fn a_conclusive_verdict_names_the_largest_cause(recording: &Recording) -> Claim {
-    let Some(diagnosis) = diagnosis(&recording.trace(), None) else {
+    let Some(diagnosis) = diagnosis_in(&recording.trace(), None, recording.range()) else {
         return Ok(());
     };
     for group in diagnosis
@@ -150,10 +151,10 @@ pub fn a_conclusive_verdict_names_the_largest_cause(recording: &Recording) -> Cl
 }
 
 pub fn a_conclusive_verdict_is_about_a_true_wait(recording: &Recording) -> Claim {
-    let Some(diagnosis) = diagnosis(&recording.trace(), None) else {
+    let Some(diagnosis) = diagnosis_in(&recording.trace(), None, recording.range()) else {
         return Ok(());
     };
-    let end_ns = recording.window().map_or(0, |window| window.end_ns);
+    let end_ns = recording.last_ns();
     for group in diagnosis
         .groups
         .iter()
@@ -188,7 +189,10 @@ fn late_waits(recording: &Recording) -> impl Iterator<Item = &TrueWait> {
         // Where no loss says that it is missing, a wake-up that was not recorded was none.
         let mut records = recording.kept.iter();
         let begins = records.any(|record| record.at_ns == span.begin_ns);
-        span.ns() > LIMIT_NS + exit_ns && (begins || recording.late.is_none())
+        let asked = recording.asked;
+        let ends = asked.is_none_or(|all| (all.begin_ns..=all.end_ns).contains(&span.end_ns));
+        let is_told = begins || recording.late.is_none();
+        ends && span.ns() > LIMIT_NS + exit_ns && is_told
     });
     late.map(|(wait, _)| wait)
 }
@@ -201,7 +205,7 @@ fn says_nothing_was_late(text: &str) -> bool {
 
 pub fn nothing_was_late_is_said_only_where_nothing_was(recording: &Recording) -> Claim {
     let limit = Duration::from_ns(LIMIT_NS);
-    let Some(diagnosis) = diagnosis(&recording.trace(), Some(limit)) else {
+    let Some(diagnosis) = diagnosis_in(&recording.trace(), Some(limit), recording.range()) else {
         return Ok(());
     };
     let text = diagnosis_text(&diagnosis, &TextStyle::default());
@@ -214,7 +218,8 @@ pub fn nothing_was_late_is_said_only_where_nothing_was(recording: &Recording) ->
 pub fn a_budget_is_held_or_broken_only_where_it_was(recording: &Recording) -> Claim {
     let trace = recording.trace();
     for name in names(recording) {
-        let finding = checked(&trace, name, LIMIT)?;
+        let rule = format!("wake-up of {name} within {LIMIT}");
+        let finding = found_in(&trace, &rule, recording.range())?;
         let mut late = late_waits(recording).filter(|wait| wait.comm == name);
         match finding.judgement {
             Judgement::Held => {

@@ -11,7 +11,7 @@ use super::question::Question;
 use super::sched::process_cell;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Holder, Kernel, ProcId, Topic, Topics, Waker};
+use kernel_state::{Change, Holder, Kernel, ProcId, Topic, Topics, Waker, sum_up};
 
 const COUNT: Column = Column::count("count", "Times", "waits");
 const BLOCKED: TableClass = TableClass {
@@ -72,6 +72,8 @@ pub(super) struct Dependency {
     blocked: Ordered<Blocked, Stretches>,
     /// A thread, and who had its CPU meanwhile.
     waited: Ordered<(u32, Holder), Stretches>,
+    /// Who had it in one wait; its room serves the next one.
+    behind: Vec<(Holder, i64)>,
 }
 
 impl Dependency {
@@ -81,6 +83,7 @@ impl Dependency {
             begin_ns,
             blocked: Ordered::default(),
             waited: Ordered::default(),
+            behind: Vec::new(),
         }
     }
 
@@ -98,13 +101,18 @@ impl Dependency {
             return;
         }
         let mut left_ns = span.1 - span.0;
+        self.behind.clear();
         for (holder, ns) in behind.iter().rev() {
             let ns = (*ns).min(left_ns);
             left_ns -= ns;
             if ns > 0 {
-                let waits = self.waited.entry((id.0, *holder)).or_default();
-                waits.add_part(ns, span);
+                self.behind.push((*holder, ns));
             }
+        }
+        sum_up(&mut self.behind);
+        for (holder, ns) in &self.behind {
+            let waits = self.waited.entry((id.0, *holder)).or_default();
+            waits.add_part(*ns, span);
         }
     }
 
