@@ -3,7 +3,7 @@
 use event::Prio;
 
 use super::process::ProcId;
-use super::run::{Holder, Part, Run};
+use super::run::{Gone, Holder, Part, Run};
 use super::{Change, Kernel, Sink};
 
 /// Whether a task that comes on the run queue of a CPU takes it at once from the task that has it:
@@ -37,14 +37,17 @@ impl Kernel {
         let sure_ns = run.sure_ns();
         let idled = believed == Holder::Idle;
         let first_ns = self.doubt_earlier(cpu, (holder, next), idled, sink);
-        let gone_ns = run.gone_ns;
+        let prio = holder.task().and_then(|task| self.prio_of(task));
+        let ran_before = |gone: &Gone, arrived_ns: &i64| {
+            gone.first_ns < *arrived_ns || !preempts_at_once(prio, gone.prio)
+        };
         let arrived_ns = holder
             .task()
             .filter(|task| !self.may_have_been_on(*task))
             .filter(|_| first_ns.is_none() && idled)
             .and_then(|task| self.arrived_ns(cpu, task))
             // One that is gone may have run before it.
-            .filter(|_| gone_ns.is_none());
+            .filter(|at_ns| !run.gone.is_some_and(|gone| ran_before(&gone, at_ns)));
         self.tell(cpu, run, part(believed, run.begin_ns, sure_ns, false), sink);
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
             self.settle_behind(cpu, sure_ns, |kernel, id| !kernel.preempts(task, id), sink);
@@ -71,6 +74,7 @@ impl Kernel {
             // One that was not seen to come may have come at any time.
             false => self.arrived_ns(cpu, task).unwrap_or(sure_ns),
         });
+        let gone_ns = run.gone.map(|gone| gone.first_ns);
         let first_ns = first_ns.into_iter().chain(itself_ns).chain(gone_ns).min();
         let first_ns = first_ns.filter(|_| idled);
         let unknown_ns = first_ns.map_or(sure_ns, |first_ns| first_ns.max(sure_ns));
@@ -112,8 +116,11 @@ impl Kernel {
 
     /// Whether a task takes a CPU at once from another one.
     fn preempts(&self, id: ProcId, task: ProcId) -> bool {
-        let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
-        preempts_at_once(prio(id), prio(task))
+        preempts_at_once(self.prio_of(id), self.prio_of(task))
+    }
+
+    pub(super) fn prio_of(&self, id: ProcId) -> Option<Prio> {
+        self.process(id).prio.map(Prio::from_lttng)
     }
 
     /// Whether a task was seen to wait for a CPU.

@@ -4,6 +4,8 @@
 //! what some tasks do themselves, their switch away from the CPU among it, and events can be lost.
 //! What nobody knows is told as unknown; it is never given to the task that was seen last.
 
+use event::Prio;
+
 use super::process::ProcId;
 use super::stretches::stretches;
 use super::waker::CpuWhat;
@@ -74,6 +76,26 @@ pub(super) struct WokenThere {
 }
 
 /// What a CPU does from one switch to the next.
+/// Tasks of which nobody knows whether they ran on a CPU that seemed to idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone {
+    /// The first of them came.
+    pub first_ns: i64,
+    /// The highest priority among them; none where one of them is not known.
+    pub prio: Option<Prio>,
+}
+
+impl Gone {
+    /// One more of them.
+    pub fn with(self, other: Gone) -> Gone {
+        Gone {
+            first_ns: self.first_ns.min(other.first_ns),
+            // Less is more urgent.
+            prio: self.prio.zip(other.prio).map(|(one, other)| one.min(other)),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub belief: Belief,
@@ -88,9 +110,9 @@ pub(super) struct Run {
     pub woken: Option<WokenThere>,
     /// What was lost of it is who had the CPU, not events.
     pub is_doubted: bool,
-    /// A task came on the run queue of the CPU while that seemed to idle, the first of those that
-    /// are no more there now, or of which nobody saw that they wait: it may have run.
-    pub gone_ns: Option<i64>,
+    /// Those that came on the run queue of the CPU while that seemed to idle, and are no more there
+    /// now, or of which nobody saw that they wait: they may have run.
+    pub gone: Option<Gone>,
     /// Tasks were moved away from its run queue meanwhile.
     pub moved: bool,
     /// What it does, and since when; only where stretches are followed.
@@ -318,7 +340,7 @@ impl Kernel {
         state.run.tid = Some(tid);
         (state.run.begin_ns, state.run.proven_ns) = (now_ns, now_ns);
         (state.run.is_found, state.run.is_doubted) = (false, false);
-        (state.run.woken, state.run.gone_ns) = (None, None);
+        (state.run.woken, state.run.gone) = (None, None);
         state.current = holder.task();
         self.processes.get_mut(next).seen_on = cpu;
     }

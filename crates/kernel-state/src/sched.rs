@@ -61,7 +61,7 @@ impl Kernel {
                     self.arrive(process, to, false);
                     if self.arrived_ns(to, process).is_none() {
                         // That it waits was not seen; it may run there all the same.
-                        self.loses_waiting(to, self.now_ns);
+                        self.loses_waiting(process, to, self.now_ns);
                     }
                 }
                 sink.change(self, &Change::Migrate { process, cpu });
@@ -102,7 +102,7 @@ impl Kernel {
     fn renames_itself<S: Sink>(&mut self, process: ProcId, sink: &mut S) {
         if self.waits(process) && !self.follows.stale_names {
             if let Some(Arrival { cpu, at_ns, .. }) = self.processes.get(process).arrived {
-                self.loses_waiting(cpu, at_ns);
+                self.loses_waiting(process, cpu, at_ns);
             }
             self.ran_unseen(process, sink);
         }

@@ -2,7 +2,7 @@
 //! seen elsewhere, moved, or woken while they seemed to wait.
 
 use super::process::{Arrival, ProcId};
-use super::run::{Belief, Holder, WokenThere};
+use super::run::{Belief, Gone, Holder, WokenThere};
 use super::{Change, Kernel, Sink};
 
 impl Kernel {
@@ -24,7 +24,8 @@ impl Kernel {
             Holder::Idle => {
                 let all = (0..self.processes.len() as u32).map(ProcId);
                 let came = all.filter_map(|id| self.arrived_ns(cpu, id));
-                let came = came.chain(run.gone_ns).chain([arrived_ns]);
+                let came = came.chain(run.gone.map(|gone| gone.first_ns));
+                let came = came.chain([arrived_ns]);
                 came.min().unwrap_or(arrived_ns).max(sure_ns)
             }
             _ => sure_ns,
@@ -87,7 +88,7 @@ impl Kernel {
         // The first event of a wake-up tells where the task slept.
         let has_come = !arrival.under_way || !self.families.wakeup;
         if has_come {
-            self.loses_waiting(arrival.cpu, arrival.at_ns);
+            self.loses_waiting(id, arrival.cpu, arrival.at_ns);
             self.is_moved(id, arrival.cpu, arrival.at_ns);
         }
     }
@@ -126,13 +127,15 @@ impl Kernel {
 
     /// A task that came at `at_ns` is gone from the run queue of a CPU: it may have run unseen, if
     /// that one seemed to idle.
-    pub(super) fn loses_waiting(&mut self, cpu: u32, at_ns: i64) {
+    pub(super) fn loses_waiting(&mut self, id: ProcId, cpu: u32, at_ns: i64) {
+        let prio = self.prio_of(id);
         let Some(run) = self.cpus.get_mut(cpu as usize).map(|state| &mut state.run) else {
             return;
         };
         if run.idles() && at_ns >= run.begin_ns {
-            let first_ns = run.gone_ns.map_or(at_ns, |gone_ns| gone_ns.min(at_ns));
-            run.gone_ns = Some(first_ns);
+            let first_ns = at_ns;
+            let gone = Gone { first_ns, prio };
+            run.gone = Some(run.gone.map_or(gone, |others| others.with(gone)));
         }
     }
 }

@@ -151,7 +151,7 @@ impl Kernel {
                 // Whoever seemed to have that CPU had it up to then at most.
                 WakeKind::Waking if ran && !lost => self.doubt_run(cpu, at_ns, sink),
                 // It may have come there with this wake-up only, or wait there still.
-                _ => self.loses_waiting(cpu, at_ns),
+                _ => self.loses_waiting(id, cpu, at_ns),
             }
         }
         self.ran_unseen(id, sink);
