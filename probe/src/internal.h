@@ -222,6 +222,12 @@ void rtscope_closed_add(const struct rtscope_object *object);
 int rtscope_closed_take(const struct rtscope_file *file, struct rtscope_object *object);
 void rtscope_closed_forget(void);
 
+/* left.c: a child's, of its parent's rings: what an event that a handler interrupted to fork may
+ * still look at becomes private, all else goes. */
+void rtscope_left_keep(struct rtscope_file *parent, uint64_t switches_used);
+/* Nobody is in an event any more. */
+void rtscope_left_forget(void);
+
 /* shared/stays.c: there where the library stays loaded when all that it serves is closed. */
 extern const int rtscope_stays_ __attribute__((weak, visibility("hidden")));
 

@@ -348,13 +348,24 @@ static void begin_anew(void)
 {
     const int had_file = process.file.header != NULL;
     const int failed = begin_process();
-    for (struct rtscope_object *object = process.objects; object; object = object->next) {
+    /* The newest is the first of each list. Events get the ids that they had, as a thread may be
+     * about to write one; and an enumeration comes before what means it. */
+    struct rtscope_object *first = NULL, *behind;
+    for (struct rtscope_object *object = process.objects; object; object = behind) {
+        behind = object->next;
+        object->next = first;
+        first = object;
+    }
+    process.objects = NULL;
+    for (struct rtscope_object *object = first; object; object = behind) {
+        behind = object->next;
+        object->next = process.objects;
+        process.objects = object;
         if (had_file)
             detach(object);
         if (!failed)
             attach(object);
     }
-    /* The newest is the first of the list, and an enumeration comes before what means it. */
     struct rtscope_late *reversed = NULL, *next;
     for (struct rtscope_late *late = process.late; late; late = next) {
         next = late->next;
@@ -375,8 +386,9 @@ static void fork_in_child(void)
     if (!process.begun)
         return;
     struct rtscope_file parent = process.file;
+    const uint64_t switches_used = process.switches_used;
     begin_anew();
-    rtscope_file_unmap(&parent);
+    rtscope_left_keep(&parent, switches_used);
 }
 
 /* Whether somebody gave the rings memory: from then on they are written to. */
@@ -470,6 +482,7 @@ static void close_process(const struct rtscope_object *last)
     memset(rtscope_write_views, 0, sizeof rtscope_write_views);
     memset(&rtscope_filters_, 0, sizeof rtscope_filters_);
     rtscope_closed_forget();
+    rtscope_left_forget();
     rtscope_file_unmap(&process.file);
     process.begun = 0;
 }
