@@ -202,7 +202,15 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
 
 /// What a task spun for a lock that the kernel tells of is no work of its own.
 fn spun(model: &Model, cpu: Cpu, pieces: &mut Vec<Piece>, first: usize) {
-    for lock in model.contended.iter().filter(|lock| lock.cpu == cpu) {
+    let begin_ns = pieces.get(first).map_or(i64::MAX, |piece| piece.begin_ns);
+    let end_ns = pieces.last().map_or(i64::MIN, |piece| piece.end_ns);
+    let place = model
+        .contended
+        .partition_point(|lock| lock.begin_ns < begin_ns);
+    let within = model.contended[place..]
+        .iter()
+        .take_while(|lock| lock.begin_ns < end_ns);
+    for lock in within.filter(|lock| lock.cpu == cpu) {
         let begun = pieces[first..].iter().find(|piece| {
             let here = piece.begin_ns <= lock.begin_ns && lock.begin_ns < piece.end_ns;
             here && matches!(piece.key, Key::Ran(_))
