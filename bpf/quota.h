@@ -41,6 +41,26 @@ __noinline rts_u64 quota_kept_ns(rts_u64 address, bool all)
 	return kept_ns;
 }
 
+// Since when tasks of the run queue at `address` are kept, by the clock of its CPU; 0: none is.
+__noinline rts_u64 quota_since_ns(rts_u64 address)
+{
+	const struct cfs_rq *cfs_rq = (const struct cfs_rq *)address;
+
+	if (!bpf_core_field_exists(cfs_rq->throttled_clock_self))
+		return 0;
+	return BPF_CORE_READ(cfs_rq, throttled_clock_self);
+}
+
+// What that clock says. It stands still while the CPU idles, up to the next switch or tick.
+__noinline rts_u64 quota_clock_ns(rts_u64 address)
+{
+	const struct cfs_rq *cfs_rq = (const struct cfs_rq *)address;
+
+	if (!bpf_core_field_exists(cfs_rq->rq))
+		return 0;
+	return BPF_CORE_READ(cfs_rq, rq, clock);
+}
+
 // Whether the group whose share of a CPU is the entity at `address`, or one above it, has a quota.
 __noinline bool quota_of_groups(rts_u64 address)
 {
@@ -91,15 +111,24 @@ static __always_inline void quota_wait_begins(struct task_state *state, struct t
 	state->quota_wait_ns = now_ns;
 	// A number, not a pointer that the verifier knows.
 	state->quota_rq = (rts_u64)BPF_CORE_READ(task, se.cfs_rq);
-	state->quota_ns = quota_kept_ns(state->quota_rq, true);
+	state->quota_ns = quota_kept_ns(state->quota_rq, false);
+	state->quota_since_ns = quota_since_ns(state->quota_rq);
 }
 
 // How much of such a wait its quota took until now; `all`: with what goes on. 0: not known.
-static __always_inline rts_u64 quota_of_wait_ns(const struct task_state *state, bool all)
+static __always_inline rts_u64 quota_of_wait_ns(const struct task_state *state, bool all,
+		rts_u64 now_ns)
 {
-	rts_u64 kept_ns = quota_kept_ns(state->quota_rq, all);
+	rts_u64 kept_ns = quota_kept_ns(state->quota_rq, all) - state->quota_ns;
+	rts_s64 before_ns = 0;
 
-	return kept_ns > state->quota_ns ? kept_ns - state->quota_ns : 0;
+	// What went on as the wait began is none of it up to then. The clock is read at the end only.
+	if (state->quota_since_ns)
+		before_ns = quota_clock_ns(state->quota_rq) - (now_ns - state->quota_wait_ns) -
+			    state->quota_since_ns;
+	if (before_ns < 0)
+		before_ns = 0;
+	return kept_ns > (rts_u64)before_ns ? kept_ns - before_ns : 0;
 }
 
 // A task that is preempted because its group has used up its quota: so may not run whoever of the
@@ -125,7 +154,7 @@ static __always_inline void quota_wait_ends(struct cpu_state *cpu, struct task_s
 		return;
 	// Since 6.18 it is the queue that it was kept on that counts, wherever it goes then.
 	if (EACH_IS_KEPT(task) || state->quota_rq == (rts_u64)task->se.cfs_rq)
-		kept_ns = quota_of_wait_ns(state, false);
+		kept_ns = quota_of_wait_ns(state, false, now_ns);
 	if (!EACH_IS_KEPT(task) && cpu->throttled_rq == (rts_u64)task->se.cfs_rq) {
 		cpu->throttled_rq = 0;
 		if (!begin_ns && cpu->throttled_ns > state->quota_wait_ns)
@@ -144,7 +173,8 @@ static __always_inline void quota_waits(const struct task_state *state, struct t
 		rts_u64 now_ns)
 {
 	if (state->throttled_ns)
-		evidence_throttled(task, state->throttled_ns, quota_of_wait_ns(state, true), now_ns);
+		evidence_throttled(task, state->throttled_ns,
+				   quota_of_wait_ns(state, true, now_ns), now_ns);
 }
 
 #endif

@@ -156,7 +156,8 @@ struct task_state {
 	rts_u64 throttled_ns; // since when its quota keeps it from a CPU, as far as is seen; 0: no
 	rts_u64 quota_rq; // the run queue on which that would be; 0: its group has no say
 	rts_u64 quota_wait_ns; // since when it waits
-	rts_u64 quota_ns; // for how long tasks were kept there until then
+	rts_u64 quota_ns; // for how long tasks had been kept there, but for what went on then
+	rts_u64 quota_since_ns; // since when that went on, by the CPU's clock; 0: it did not
 	rts_u64 cycle_ns; // its timer's last release, where all that was since then is known; else 0
 	rts_u64 released_ns; // the last release
 	rts_u64 released_at; // where it slept until then
