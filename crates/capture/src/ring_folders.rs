@@ -7,7 +7,7 @@ use std::path::Path;
 use event::{Error, ErrorKind, Result};
 use ring::{Directory, Liveness};
 
-use crate::user::{Whose, directories, make_way};
+use crate::user::{Whose, directories, is_named, make_way, own};
 
 /// Tells applications and recorders where rings are.
 const VARIABLE: &str = "RTSCOPE_DIR";
@@ -121,8 +121,15 @@ fn refused(path: &Path, error: Error) -> Error {
         return none("a file, no directory".to_owned());
     }
     let owner = std::os::unix::fs::MetadataExt::uid(&status);
-    match owner == rustix::process::geteuid().as_raw() {
-        true => error.fix(format!("chmod u+rwx,go-w {name}")),
-        false => error.fix(format!("sudo -u '#{owner}' rtscope … runs it as its owner")),
+    if owner == rustix::process::geteuid().as_raw() {
+        return error.fix(format!("chmod u+rwx,go-w {name}"));
     }
+    // Nobody else has a reason to have one of that name.
+    if path == own(None).0 && !is_named(None) {
+        return error.fix(format!(
+            "sudo rm -r {name} (another user took its name), or let RTSCOPE_DIR name a folder of \
+             yours, here and for the applications"
+        ));
+    }
+    error.fix(format!("sudo -u '#{owner}' rtscope … runs it as its owner"))
 }

@@ -282,3 +282,36 @@ fn check_root_alone(name: &str, before: &str, script: &str) {
         |line: &str| line.starts_with("honest (") && line.contains("): 1000 events, 0 lost");
     assert!(text.lines().any(whole), "{text}");
 }
+
+/// Another user took the name of the folder of one that is not root, and may not be followed there.
+#[test]
+fn who_finds_its_folder_taken_is_told_how_to_have_it() {
+    const TAKEN: &str = r#"
+        set -eu
+        mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+        # Where another user reaches it.
+        touch "$folder/rtscope"
+        mount --bind "$rtscope" "$folder/rtscope"
+        cd /
+        setpriv --reuid 4001 --regid 4001 --clear-groups mkdir -m 777 /dev/shm/rtscope-4002
+        ! setpriv --reuid 4002 --regid 4002 --clear-groups \
+            "$folder/rtscope" record --user 'honest:*' -o /dev/shm/trace --duration 1ms 2>&1"#;
+    let _root = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).expect("open to all");
+    let mut unshare = Command::new("timeout");
+    unshare.args(["60", "unshare", "--mount", "sh", "-c", TAKEN]);
+    unshare
+        .env_remove("RTSCOPE_DIR")
+        .env("folder", folder.path());
+    unshare.env("rtscope", env!("CARGO_BIN_EXE_rtscope"));
+    let text = recorded::run(&mut unshare);
+    for part in [
+        "error: /dev/shm/rtscope-4002 is not to be trusted\n",
+        "found: owner 4001 (not 4002), mode 777\n",
+        "fix:  sudo rm -r /dev/shm/rtscope-4002 ",
+    ] {
+        assert!(text.contains(part), "no '{part}' in\n{text}");
+    }
+}

@@ -67,6 +67,27 @@ fn archives_hold_each_event_once_and_in_order_whoever_asks_for_them() {
     }
 }
 
+/// Events that came behind the last look, 20 ms before the end at most.
+#[test]
+fn who_stops_it_is_told_of_all_events_of_applications() {
+    for round in 0..6 {
+        let night = Night::new();
+        night.says("start", &["--user", "robot"]);
+        let mut traced = traced(&night, "counted");
+        traced.write(300);
+        night.says("rotate", &[]);
+        traced.write(300);
+        let said = night.says("stop", &[]);
+        let expect = [
+            "events:   600, 0 lost",
+            "applications: 1 processes; 600 events, 0 lost",
+        ];
+        for part in expect {
+            assert!(said.contains(part), "round {round}: no '{part}' in\n{said}");
+        }
+    }
+}
+
 #[test]
 fn a_name_is_one_sessions_and_a_stopped_one_is_not_found() {
     let night = Night::new();

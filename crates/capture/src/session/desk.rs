@@ -293,6 +293,11 @@ impl<'c> Desk<'c> {
         }
     }
 
+    /// What was read of applications until the very end, behind the last look.
+    pub fn user_ended(&mut self, figures: Option<UserFigures>) {
+        self.figures.user = figures.as_ref().map(user_status);
+    }
+
     /// What its archives hold is what counts, once it has ended.
     fn take_from_book(&mut self) {
         self.figures.events = self.book.events;

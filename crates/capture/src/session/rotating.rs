@@ -78,10 +78,13 @@ pub(super) fn run(desk: &mut Desk<'_>, capabilities: &Capabilities) -> Result<()
         }
     };
     // Also after an error: no process may be left switched on.
+    let shown = user.as_ref().map(UserRecorder::figures);
     let user = user.map(UserRecorder::finish).transpose();
     match ran.and(user) {
         Ok(user) => {
-            add_user(&mut got, &user.unwrap_or_default());
+            let user = user.unwrap_or_default();
+            desk.user_ended(shown.map(|shown| shown.ended(&user)));
+            add_user(&mut got, &user);
             let ended = archive.finish(clock::monotonic(), got)?;
             ended.map_or(Ok(()), |facts| desk.book.add(facts))
         }

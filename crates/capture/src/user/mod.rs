@@ -30,7 +30,7 @@ pub use list::{Listed, list};
 pub(crate) use look::{Held, look_at, write as write_rings};
 pub use look::{LookSummary, Whose, look};
 pub(crate) use map::loaded_code;
-pub(crate) use places::{directories, make_way};
+pub(crate) use places::{directories, is_named, make_way, own};
 pub use process::UserProcess;
 pub(crate) use session::{PARTS, UserFigures, UserRecorder, UserTarget, UserTurn};
 pub use session::{UserConfig, UserSummary};

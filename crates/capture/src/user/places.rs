@@ -32,7 +32,7 @@ pub(crate) fn directories(asked: Option<&Path>) -> Vec<Found> {
 }
 
 /// The directory that is ours, and our user: the one that was named, else that of our user.
-pub(super) fn own(asked: Option<&Path>) -> (PathBuf, u32) {
+pub(crate) fn own(asked: Option<&Path>) -> (PathBuf, u32) {
     let uid = rustix::process::geteuid().as_raw();
     (named(asked).unwrap_or_else(|| own_directory(uid)), uid)
 }
@@ -44,7 +44,7 @@ fn named(asked: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Whether there is such a directory: then it is the only one.
-pub(super) fn is_named(asked: Option<&Path>) -> bool {
+pub(crate) fn is_named(asked: Option<&Path>) -> bool {
     named(asked).is_some()
 }
 

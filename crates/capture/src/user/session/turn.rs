@@ -38,6 +38,17 @@ pub(crate) struct UserFigures {
     pub(super) before: (u64, u64),
 }
 
+impl UserFigures {
+    /// The same when the recorder has ended, and got `last` for the traces that were open.
+    pub fn ended(self, last: &UserSummary) -> UserFigures {
+        UserFigures {
+            events: self.before.0.saturating_add(last.events()),
+            lost: self.before.1.saturating_add(last.lost()),
+            ..self
+        }
+    }
+}
+
 /// What is asked, and who waits for the answer.
 pub(super) type Asked = Receiver<(UserTurn, Sender<Result<UserSummary>>)>;
 
