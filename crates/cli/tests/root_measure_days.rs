@@ -1,8 +1,9 @@
 //! An evaluation that is killed leaves what it closed, and another run goes on with it.
 
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -111,6 +112,113 @@ fn a_killed_evaluation_goes_on_and_its_certificate_states_the_gap() {
     // Both are in one distribution: two seconds of a thousand samples, all but what was not closed.
     assert_eq!(samples(&object["threads"][0]), parts);
     assert!(parts >= 1_500, "{parts}");
+}
+
+/// Answers a program's questions for the time of day as if the clock had been set by the seconds
+/// in a file: nobody sets the clock of the machine that runs the tests.
+const SET_CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int status = real(clock, now);
+    FILE *file = clock == CLOCK_REALTIME ? fopen(getenv("SET_BY"), "r") : NULL;
+    long by = 0;
+    if (file) {
+        if (fscanf(file, "%ld", &by) != 1) by = 0;
+        fclose(file);
+    }
+    now->tv_sec += by;
+    return status;
+}
+"#;
+
+/// The library of [`SET_CLOCK`].
+fn set_clock(folder: &Path) -> PathBuf {
+    let library = folder.join("clock.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-xc", "-", "-ldl", "-o"]);
+    let mut cc = cc
+        .arg(&library)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("cc starts");
+    let mut source = cc.stdin.take().expect("a pipe");
+    source.write_all(SET_CLOCK.as_bytes()).expect("cc reads");
+    drop(source);
+    assert!(cc.wait().expect("cc ends").success());
+    library
+}
+
+#[test]
+fn a_wall_clock_that_is_set_is_said_and_makes_no_gap_shorter() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (set_by, library) = (folder.path().join("by"), set_clock(folder.path()));
+    let set = |seconds: &str| {
+        let new = folder.path().join("new");
+        std::fs::write(&new, seconds).expect("written");
+        std::fs::rename(&new, &set_by).expect("in one step");
+    };
+    let beside = |words: &str| {
+        let mut command = eval(words, folder.path());
+        command.env("LD_PRELOAD", &library).env("SET_BY", &set_by);
+        command
+    };
+    let asked =
+        "--for 8s --no-hw --load none --cpu 0 --interval 20ms --budget 1ns --no-explain -o a";
+    let mut child = beside(asked).stderr(Stdio::null()).spawn().expect("starts");
+    until_closed(folder.path());
+    set("1000");
+    let file = folder.path().join("a/intervals.ndjson");
+    let before = closed(&file);
+    // One that was begun before may close without a look at the clock; the next has looked.
+    for _ in 0..PATIENCE {
+        if closed(&file) >= before + 2 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+    let killed = Instant::now();
+    // Back again, by most of the time for which nobody measures.
+    std::thread::sleep(Duration::from_secs(2));
+    set("998");
+    let output = beside("--resume a").output().expect("rtscope starts");
+    let waited_ns = killed.elapsed().as_nanos();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text.contains("the wall clock was set by 1000.0"), "{text}");
+
+    let object = object(folder.path());
+    let gap_ns = object["gaps"][0]["duration_ns"].as_i64().expect("known");
+    assert!(gap_ns >= 2_000_000_000, "{gap_ns}");
+    assert!(
+        i128::from(gap_ns) <= waited_ns.cast_signed() + 2_000_000_000,
+        "{gap_ns}"
+    );
+    let step = &object["parts"][0]["clock_set"][0];
+    let (at_ns, by_ns) = (step["at_wall_ns"].as_i64(), step["by_ns"].as_i64());
+    let by_ns = by_ns.expect("by how much");
+    assert!((by_ns - 1_000_000_000_000).abs() < 1_000_000, "{step}");
+    // Each sample was over the limit, and has the time that was shown then: 20 ms apart, but for
+    // the one step.
+    let listed = object["excursions"]["listed"].as_array().expect("listed");
+    let first = listed.iter().filter(|one| one["part"] == 0);
+    let mut times: Vec<i64> = first.filter_map(|one| one["at_wall_ns"].as_i64()).collect();
+    times.sort_unstable();
+    let jumps = times
+        .windows(2)
+        .filter(|pair| pair[1] - pair[0] > 500_000_000_000);
+    assert_eq!(jumps.count(), 1, "{times:?}");
+    let later = times
+        .iter()
+        .filter(|at| Some(**at) >= at_ns.map(|at| at - 100_000_000));
+    assert!(later.count() > 10, "{times:?}");
 }
 
 #[test]

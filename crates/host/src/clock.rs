@@ -45,13 +45,7 @@ impl Clock {
 
     /// Now, in nanoseconds.
     pub fn now_ns(self) -> i64 {
-        let mut now = MaybeUninit::<libc::timespec>::uninit();
-        // SAFETY: the kernel knows all three clocks (TAI since 3.10) and writes `now` whole.
-        let now = unsafe {
-            libc::clock_gettime(self.id(), now.as_mut_ptr());
-            now.assume_init()
-        };
-        now.tv_sec * 1_000_000_000 + now.tv_nsec
+        read_ns(self.id())
     }
 
     /// Sleeps until the clock shows `at_ns`; not at all when it shows more already.
@@ -184,6 +178,79 @@ impl StepWatch {
     }
 }
 
+/// A moment at which the wall clock was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSet {
+    /// CLOCK_MONOTONIC at the last look before, in nanoseconds.
+    after_ns: i64,
+    /// By how much the wall clock was ahead of CLOCK_MONOTONIC until then.
+    offset_ns: i64,
+    /// What it showed when that was noticed, in nanoseconds since 1970.
+    pub at_wall_ns: i64,
+    /// By how much it was set, forwards or (negative) backwards.
+    pub by: Duration,
+}
+
+/// What the wall clock showed at an instant, also when somebody set it since.
+#[derive(Clone, Debug)]
+pub struct WallClock {
+    watch: StepWatch,
+    set: Vec<ClockSet>,
+}
+
+impl Default for WallClock {
+    /// From now on.
+    fn default() -> WallClock {
+        WallClock {
+            watch: StepWatch::new(Clock::Realtime),
+            set: Vec::new(),
+        }
+    }
+}
+
+impl WallClock {
+    /// Looks whether it was set since the last look: the more often, the better is known when.
+    pub fn look(&mut self) -> Option<ClockSet> {
+        let (monotonic_ns, now_ns) = both_ns(Clock::Realtime);
+        self.add(monotonic_ns, now_ns)
+    }
+
+    fn add(&mut self, monotonic_ns: i64, now_ns: i64) -> Option<ClockSet> {
+        let (after_ns, offset_ns) = (self.watch.monotonic_ns, self.watch.offset_ns);
+        let found = self.watch.add(monotonic_ns, now_ns).then(|| ClockSet {
+            after_ns,
+            offset_ns,
+            at_wall_ns: now_ns,
+            by: Duration::from_ns(self.watch.offset_ns - offset_ns),
+        });
+        self.set.extend(found);
+        found
+    }
+
+    /// What it showed at an instant of CLOCK_MONOTONIC. One between the look that found it set and
+    /// the look before may be of before or after: it is told by the clock of after, as by whoever
+    /// reads another log of that moment.
+    pub fn at(&self, monotonic_ns: i64) -> i64 {
+        let was = self.set.iter().find(|set| monotonic_ns <= set.after_ns);
+        monotonic_ns + was.map_or(self.watch.offset_ns, |set| set.offset_ns)
+    }
+}
+
+/// For how long the machine has run, with the time that it slept (CLOCK_BOOTTIME): nobody sets it.
+pub fn since_boot_ns() -> i64 {
+    read_ns(libc::CLOCK_BOOTTIME)
+}
+
+fn read_ns(clock: libc::clockid_t) -> i64 {
+    let mut now = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: the kernel knows these clocks (TAI, the latest, since 3.10) and writes `now` whole.
+    let now = unsafe {
+        libc::clock_gettime(clock, now.as_mut_ptr());
+        now.assume_init()
+    };
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
 /// CLOCK_MONOTONIC and `clock`, read right after each other: who is preempted between the two must
 /// not take that for a step.
 fn both_ns(clock: Clock) -> (i64, i64) {
@@ -234,6 +301,39 @@ mod tests {
         check(&[(250, 251), (500, 502)], None);
         check(&[(250, 250), (500, 4_500)], Some(4_000));
         check(&[(250, -750), (500, -500)], Some(-1_000));
+    }
+
+    #[test]
+    fn an_instant_has_the_time_that_the_wall_clock_showed_then_though_it_was_set_since() {
+        const MS: i64 = 1_000_000;
+        let watch = StepWatch {
+            clock: Clock::Realtime,
+            monotonic_ns: 0,
+            offset_ns: 5_000 * MS,
+            stepped_ns: 0,
+        };
+        let mut wall = WallClock {
+            watch,
+            set: Vec::new(),
+        };
+        let mut look = |monotonic_ms: i64, now_ms: i64| {
+            let set = wall.add(monotonic_ms * MS, now_ms * MS);
+            set.map(|set| (set.at_wall_ns / MS, set.by.as_ns() / MS))
+        };
+        assert_eq!(look(100, 5_100), None);
+        // Forwards by ten seconds, and back by an hour.
+        assert_eq!(look(200, 15_200), Some((15_200, 10_000)));
+        assert_eq!(look(300, 15_300), None);
+        assert_eq!(look(400, -3_584_600), Some((-3_584_600, -3_600_000)));
+        let check = |monotonic_ms: i64, expect_ms: i64| {
+            assert_eq!(wall.at(monotonic_ms * MS), expect_ms * MS, "{monotonic_ms}");
+        };
+        check(50, 5_050);
+        check(100, 5_100);
+        check(150, 15_150);
+        check(300, 15_300);
+        check(350, -3_584_650);
+        check(500, -3_584_500);
     }
 
     #[test]

@@ -50,6 +50,9 @@ pub struct Begin {
     pub at_wall_ns: i64,
     /// The start of the machine (`/proc/sys/kernel/random/boot_id`).
     pub boot: String,
+    /// For how long that had run (CLOCK_BOOTTIME), which nobody sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_boot_ns: Option<i64>,
 }
 
 /// What was measured before anything was explained.
@@ -72,6 +75,12 @@ pub struct Interval {
     pub from_wall_ns: i64,
     /// When it ended.
     pub until_wall_ns: i64,
+    /// For how long the machine had run when it ended (CLOCK_BOOTTIME).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_boot_ns: Option<i64>,
+    /// When the wall clock was set meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clock_set: Vec<ClockSet>,
     /// For how long it was measured.
     pub elapsed_ns: i64,
     /// By each thread.
@@ -85,6 +94,15 @@ pub struct Interval {
     /// By an application in the place of the threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<WorkloadPortion>,
+}
+
+/// The wall clock was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockSet {
+    /// What it showed then, in nanoseconds since 1970.
+    pub at_wall_ns: i64,
+    /// By how much, forwards or (negative) backwards.
+    pub by_ns: i64,
 }
 
 /// What an application did.

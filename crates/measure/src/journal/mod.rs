@@ -19,8 +19,8 @@ use event::{Error, ErrorKind, Result};
 use rustix::fs::{FlockOperation, flock};
 
 pub use line::{
-    Begin, Excursion, Head, Interval, Line, LoadState, Plain, SCHEMA, ThreadPortion, VERSION,
-    WorkloadPortion,
+    Begin, ClockSet, Excursion, Head, Interval, Line, LoadState, Plain, SCHEMA, ThreadPortion,
+    VERSION, WorkloadPortion,
 };
 pub use record::{Part, Record};
 
@@ -150,6 +150,7 @@ mod tests {
         Line::Begin(Begin {
             at_wall_ns: 1,
             boot: boot.to_owned(),
+            since_boot_ns: Some(2),
         })
     }
 
@@ -160,6 +161,8 @@ mod tests {
         Line::Interval(Interval {
             from_wall_ns: from_s * 1_000_000_000,
             until_wall_ns: (from_s + 1) * 1_000_000_000,
+            since_boot_ns: Some(3),
+            clock_set: vec![],
             elapsed_ns: 1_000_000_000,
             threads: vec![ThreadPortion {
                 latency: Portion::between(None, &recorder.read()),

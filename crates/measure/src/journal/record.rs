@@ -4,7 +4,9 @@ use std::path::Path;
 
 use event::{Duration, Error, ErrorKind, Result};
 
-use super::line::{Begin, Excursion, Head, Interval, Line, LoadState, Plain, SCHEMA, VERSION};
+use super::line::{
+    Begin, ClockSet, Excursion, Head, Interval, Line, LoadState, Plain, SCHEMA, VERSION,
+};
 
 /// All that stands in a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +108,17 @@ impl Part {
         let first = self.intervals.first().map(|one| one.from_wall_ns);
         let last = self.intervals.last().map(|one| one.until_wall_ns);
         (first.unwrap_or_default(), last.unwrap_or_default())
+    }
+
+    /// The same by the clock of the machine's start, which nobody sets, where that was noted.
+    pub fn since_boot_ns(&self) -> Option<(i64, i64)> {
+        let last = self.intervals.last()?.since_boot_ns?;
+        Some((self.begin.since_boot_ns?, last))
+    }
+
+    /// When the wall clock was set meanwhile.
+    pub fn clock_set(&self) -> impl Iterator<Item = &ClockSet> {
+        self.intervals.iter().flat_map(|one| &one.clock_set)
     }
 
     /// Its loads, as the last interval has them.

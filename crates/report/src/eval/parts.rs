@@ -2,7 +2,7 @@
 //! samples were over the limit.
 
 use event::Duration;
-use measure::journal::{self, Excursion, LoadState};
+use measure::journal::{self, ClockSet, Excursion, LoadState};
 use serde_json::{Value, json};
 
 use super::units::us;
@@ -40,6 +40,10 @@ impl Ended {
 pub struct RunPart {
     /// Its first instant and its last, in nanoseconds since 1970.
     pub wall_ns: (i64, i64),
+    /// The same by the clock of the machine's start, which nobody sets, where that was noted.
+    pub since_boot_ns: Option<(i64, i64)>,
+    /// When the wall clock was set meanwhile.
+    pub clock_set: Vec<ClockSet>,
     /// For how long it measured.
     pub elapsed: Duration,
     /// All its samples.
@@ -75,11 +79,12 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// For how long nobody measured between two runs; none where the clock was set back meanwhile.
+    /// For how long nobody measured between two runs; none where nobody knows, as the machine
+    /// started anew and its clock was set back.
     fn gaps(&self) -> impl Iterator<Item = (&RunPart, &RunPart, Option<Duration>)> {
         self.runs.windows(2).filter_map(|pair| {
             let [before, after] = pair else { return None };
-            let gap = Duration::from_ns(after.wall_ns.0 - before.wall_ns.1);
+            let gap = Duration::from_ns(gap_ns(before, after));
             let gap = (gap >= Duration::ZERO).then_some(gap);
             Some((before, after, gap))
         })
@@ -152,10 +157,20 @@ impl Parts<'_> {
     }
 }
 
+/// By the wall clock only where the machine started anew: until then a clock goes on that nobody
+/// sets.
+fn gap_ns(before: &RunPart, after: &RunPart) -> i64 {
+    match (before.since_boot_ns, after.since_boot_ns) {
+        (Some((_, until)), Some((from, _))) if before.boot == after.boot => from - until,
+        _ => after.wall_ns.0 - before.wall_ns.1,
+    }
+}
+
 fn part_json(part: &RunPart) -> Value {
     json!({
         "from_wall_ns": part.wall_ns.0,
         "until_wall_ns": part.wall_ns.1,
+        "clock_set": part.clock_set,
         "elapsed_ns": part.elapsed.as_ns(),
         "samples": part.samples,
         "max_ns": part.longest.map(Duration::as_ns),
@@ -184,11 +199,17 @@ fn duration(ns: &Value) -> Duration {
     Duration::from_ns(ns.as_i64().unwrap_or_default())
 }
 
-/// Which parts there are and what was between them; nothing of a run that was one.
+/// Which parts there are and what was between them, nothing of a run that was one; and when the
+/// wall clock was set.
 pub(super) fn sentences(evaluation: &Value) -> Vec<String> {
     let parts = list(evaluation, "parts");
+    let clock_set = parts.iter().flat_map(|part| list(part, "clock_set"));
+    let clock_set = clock_set.map(|set| {
+        let (by, at) = (duration(&set["by_ns"]), time(&set["at_wall_ns"]));
+        format!("the wall clock was set by {by}, to {at} UTC; times before are as it showed them")
+    });
     if parts.len() < 2 {
-        return Vec::new();
+        return clock_set.collect();
     }
     let part = |(number, part): (usize, &Value)| {
         let (from, until) = (time(&part["from_wall_ns"]), time(&part["until_wall_ns"]));
@@ -216,6 +237,7 @@ pub(super) fn sentences(evaluation: &Value) -> Vec<String> {
     let parts = parts.iter().enumerate().map(part);
     parts
         .chain(list(evaluation, "gaps").iter().map(gap))
+        .chain(clock_set)
         .collect()
 }
 
@@ -299,6 +321,8 @@ mod tests {
         };
         RunPart {
             wall_ns: (from_s * SECOND, until_s * SECOND),
+            since_boot_ns: None,
+            clock_set: Vec::new(),
             elapsed: Duration::from_ms((until_s - from_s) * 1_000),
             samples: 7,
             longest: Some(Duration::from_us(until_s)),
@@ -355,6 +379,38 @@ mod tests {
         let set_back = [run(70, 90, Ended::Killed, "ran"), last.clone()];
         check(&set_back, 1_000, false);
         check(&[], 0, true);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_said_and_makes_no_gap_of_one_start_shorter_or_longer() {
+        let check = |after_s: i64, boot: &str, expect: Option<i64>| {
+            let mut killed = run(10, 20, Ended::Killed, "ran");
+            let mut last = run(after_s, after_s + 10, Ended::Complete, "ran");
+            killed.since_boot_ns = Some((5 * SECOND, 15 * SECOND));
+            last.since_boot_ns = Some((45 * SECOND, 55 * SECOND));
+            boot.clone_into(&mut last.boot);
+            let (_, object) = object(&[killed, last], 0);
+            let gap = object["gaps"][0]["duration_ns"].as_i64();
+            assert_eq!(gap, expect.map(|gap| gap * SECOND), "{object}");
+        };
+        check(50, "b", Some(30));
+        // Set back by 25 s, by an hour, and forwards.
+        check(25, "b", Some(30));
+        check(-3_550, "b", Some(30));
+        check(3_650, "b", Some(30));
+        // Another start has another clock.
+        check(25, "c", Some(5));
+        check(-3_550, "c", None);
+
+        let mut one = run(10, 20, Ended::Complete, "ran");
+        one.clock_set = vec![ClockSet {
+            at_wall_ns: 15 * SECOND,
+            by_ns: -100 * SECOND,
+        }];
+        let (_, object) = object(&[one], 0);
+        let expect = "the wall clock was set by -100.000 s, to 1970-01-01 00:00:15 UTC; times \
+                      before are as it showed them";
+        assert_eq!(sentences(&object), [expect]);
     }
 
     #[test]

@@ -129,6 +129,8 @@ mod tests {
         Interval {
             from_wall_ns: 0,
             until_wall_ns: 1,
+            since_boot_ns: None,
+            clock_set: vec![],
             elapsed_ns: 1,
             threads: vec![],
             excursions: vec![],

@@ -8,7 +8,6 @@ use capture::watch::{CallReport, HitReport, Status, WatchObserver};
 use clap::{Args as _, FromArgMatches as _};
 use event::{Duration, Error, ErrorKind, Result};
 use host::capabilities::Capabilities;
-use host::clock::Clock;
 use host::task::Hurry;
 use measure::journal::{Excursion, Record};
 use report::{Late, Workload};
@@ -230,13 +229,14 @@ impl WatchObserver for Running<'_> {
     fn hit(&mut self, report: &HitReport) -> Result<()> {
         self.said_late += u64::from(report.called.is_some());
         self.reported += 1;
-        let to_wall_ns = Clock::Realtime.now_ns() - Clock::Monotonic.now_ns();
+        let excursions = &mut self.beside.intervals.excursions;
+        excursions.look_at_clock();
         let excursion = Excursion {
             thread: 0,
-            at_wall_ns: report.hit.end.as_ns() + to_wall_ns,
+            at_wall_ns: excursions.wall_ns(report.hit.end.as_ns()),
             latency_ns: report.hit.latency().as_ns(),
         };
-        self.beside.intervals.excursions.add(Some(excursion), 0);
+        excursions.add(Some(excursion), 0);
         self.hits.add(report);
         Ok(())
     }
@@ -250,6 +250,7 @@ impl WatchObserver for Running<'_> {
         if let Some(complaint) = self.beside.loads.look() {
             eprintln!("{complaint}");
         }
+        self.beside.intervals.excursions.look_at_clock();
         if self.beside.intervals.is_due(status.elapsed) {
             self.close(status);
         }

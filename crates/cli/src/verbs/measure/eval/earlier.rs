@@ -268,6 +268,8 @@ fn part((part, next_boot): (&Part, &str)) -> RunPart {
     let workload = Tally::of_intervals(part.intervals.iter());
     RunPart {
         wall_ns: part.wall_ns(),
+        since_boot_ns: part.since_boot_ns(),
+        clock_set: part.clock_set().copied().collect(),
         elapsed: part.elapsed(),
         samples: workload.judged + intervals().map(samples).sum::<u64>(),
         longest: longest.map(Duration::from_ns).max(workload.longest()),

@@ -8,11 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use event::Duration;
-use host::clock::Clock;
+use host::clock::{Clock, WallClock, since_boot_ns};
 use measure::cyclic::{Reader, Reading};
 use measure::histogram::{Histogram, Portion};
 use measure::journal::{
-    Begin, Excursion, Interval, Journal, Line, LoadState, Plain, ThreadPortion, WorkloadPortion,
+    Begin, ClockSet, Excursion, Interval, Journal, Line, LoadState, Plain, ThreadPortion,
+    WorkloadPortion,
 };
 use report::{Ended, RunPart};
 
@@ -28,20 +29,36 @@ pub(in super::super) struct Excursions {
     next: Vec<u64>,
     kept: Vec<Excursion>,
     left_out: u64,
+    wall: WallClock,
+    /// When that was set since the last interval.
+    clock_set: Vec<ClockSet>,
 }
 
 impl Excursions {
+    /// Looks whether the wall clock was set: whoever asks for times of day has looked often.
+    pub(in super::super) fn look_at_clock(&mut self) {
+        self.clock_set.extend(self.wall.look().map(|set| ClockSet {
+            at_wall_ns: set.at_wall_ns,
+            by_ns: set.by.as_ns(),
+        }));
+    }
+
+    /// The time of day at an instant of CLOCK_MONOTONIC.
+    pub(in super::super) fn wall_ns(&self, monotonic_ns: i64) -> i64 {
+        self.wall.at(monotonic_ns)
+    }
+
     /// Takes what is new.
     pub(super) fn look(&mut self, reader: &Reader, threads: usize) {
+        self.look_at_clock();
         self.next.resize(threads, 0);
-        let to_wall_ns = Clock::Realtime.now_ns() - Clock::Monotonic.now_ns();
         for (thread, next) in self.next.iter_mut().enumerate() {
             for sample in reader.newest(thread, *next) {
                 self.left_out += sample.number - *next;
                 *next = sample.number + 1;
                 self.kept.push(Excursion {
                     thread,
-                    at_wall_ns: sample.at_ns + to_wall_ns,
+                    at_wall_ns: self.wall.at(sample.at_ns),
                     latency_ns: sample.latency.as_ns(),
                 });
             }
@@ -121,8 +138,11 @@ pub(in super::super) struct Intervals {
     /// The first instant of the run, and the last close, in nanoseconds since 1970; none before it
     /// begins.
     wall_ns: Option<(i64, i64)>,
+    /// The same by the clock of the machine's start.
+    since_boot_ns: (i64, i64),
     pub(in super::super) excursions: Excursions,
     listed: Vec<Excursion>,
+    clock_set: Vec<ClockSet>,
     left_out: u64,
     boot: String,
     loads: Vec<LoadState>,
@@ -143,8 +163,10 @@ impl Intervals {
             closed_at: Duration::ZERO,
             last: Vec::new(),
             wall_ns: None,
+            since_boot_ns: (0, 0),
             excursions: Excursions::default(),
             listed: Vec::new(),
+            clock_set: Vec::new(),
             left_out: 0,
             boot: boot.unwrap_or_default().trim().to_owned(),
             loads: Vec::new(),
@@ -161,10 +183,14 @@ impl Intervals {
 
     /// Its threads begin now.
     pub(in super::super) fn begin(&mut self) {
-        let at_wall_ns = Clock::Realtime.now_ns();
+        let (at_wall_ns, since_boot_ns) = (Clock::Realtime.now_ns(), since_boot_ns());
         self.wall_ns = Some((at_wall_ns, at_wall_ns));
-        let boot = self.boot.clone();
-        self.write(Line::Begin(Begin { at_wall_ns, boot }));
+        self.since_boot_ns = (since_boot_ns, since_boot_ns);
+        self.write(Line::Begin(Begin {
+            at_wall_ns,
+            boot: self.boot.clone(),
+            since_boot_ns: Some(since_boot_ns),
+        }));
     }
 
     /// Whether an interval has its length, when so much was measured.
@@ -208,13 +234,18 @@ impl Intervals {
         self.listed.extend(excursions.iter().copied());
         self.left_out += left_out + cut(&mut self.listed, RunPart::EXCURSIONS_MAX);
         self.loads.clone_from(&loads);
+        let clock_set = std::mem::take(&mut self.excursions.clock_set);
+        self.clock_set.extend(&clock_set);
         let until_wall_ns = Clock::Realtime.now_ns();
+        self.since_boot_ns.1 = since_boot_ns();
         let elapsed_ns = (now - self.closed_at).as_ns().max(0);
         self.closed_at = now;
         self.wall_ns = Some((begun_wall_ns, until_wall_ns));
         Some(Interval {
             from_wall_ns,
             until_wall_ns,
+            since_boot_ns: Some(self.since_boot_ns.1),
+            clock_set,
             elapsed_ns,
             threads,
             excursions,
@@ -230,7 +261,7 @@ impl Intervals {
         self.listed.extend(excursions.iter().copied());
         self.left_out += left_out;
         // The threads that come count from zero.
-        self.excursions = Excursions::default();
+        self.excursions.next.clear();
         self.write(Line::Plain(Plain {
             elapsed_ns: elapsed.as_ns(),
             threads: portions(&[], readings),
@@ -266,6 +297,8 @@ impl Intervals {
     ) -> Option<RunPart> {
         Some(RunPart {
             wall_ns: self.wall_ns?,
+            since_boot_ns: Some(self.since_boot_ns),
+            clock_set: self.clock_set.clone(),
             elapsed,
             samples,
             longest,

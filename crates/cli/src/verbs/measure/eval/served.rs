@@ -192,6 +192,8 @@ mod tests {
         let interval = Interval {
             from_wall_ns: 0,
             until_wall_ns: 9,
+            since_boot_ns: None,
+            clock_set: vec![],
             elapsed_ns: 9,
             threads: vec![thread],
             excursions: vec![excursion],
