@@ -73,6 +73,15 @@ pub(crate) fn environment(
         .collect()
 }
 
+/// What was asked for: of which CPUs, with which filters, whose events alone.
+pub(crate) fn asked(
+    cpus: &[Cpu],
+    (filters, track): (&[(EventName, String)], Option<&Track>),
+) -> impl Iterator<Item = (String, EnvValue)> {
+    let cpus = [recorded(cpus)].into_iter();
+    cpus.chain(filtered(filters)).chain(tracked(track))
+}
+
 /// Says which CPUs have a stream of the kernel's events: a copy that lacks one is seen to.
 pub(crate) fn recorded(cpus: &[Cpu]) -> (String, EnvValue) {
     (RECORDED_CPUS.to_owned(), EnvValue::Text(Cpu::list(cpus)))

@@ -9,6 +9,7 @@ use ctf::writer::{
     random_uuid,
 };
 use event::{Cpu, EventClass, Instant, Result, Tid, TimeRange};
+use host::groups::Kept;
 
 use crate::evidence::{self, Encoded};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups, class_of_current};
@@ -136,6 +137,18 @@ impl KernelTrace {
     ) -> Result<()> {
         let first_class = self.classes.classes().len() as u32;
         statedump::write_tracked(stream, first_class, (at.max(stream.end()), tasks))
+    }
+
+    /// Says in that stream for how long quotas kept tasks between two looks.
+    pub(crate) fn quota(
+        &self,
+        stream: &mut StreamWriter,
+        (begin, end): (Instant, Instant),
+        kept: &Kept,
+    ) -> Result<()> {
+        let first_class = self.classes.classes().len() as u32;
+        let end = end.max(stream.end());
+        statedump::write_quota(stream, first_class, (begin, end), kept)
     }
 
     /// A stream for the events of each of `cpus`.

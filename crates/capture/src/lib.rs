@@ -28,6 +28,7 @@ mod pages;
 mod probes;
 mod programs;
 mod progress;
+mod quotas;
 mod record;
 mod record_config;
 mod recorder;

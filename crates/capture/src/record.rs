@@ -19,6 +19,7 @@ use crate::kernel_trace::KernelTrace;
 use crate::lanes::{CpuRecord, Lane, Reader, shares};
 use crate::probes::Probes;
 use crate::progress::{POLL_PERIOD, Progress, Source};
+use crate::quotas::QuotaLog;
 use crate::record_config::{RecordConfig, RecordSummary};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
@@ -269,10 +270,10 @@ fn record_kernel(
     (begin, offset): (Instant, i64),
     mut environment: Vec<(String, EnvValue)>,
 ) -> Result<Recorded> {
+    let quotas = QuotaLog::begin();
     let (mut recorder, mut calls, refused) = start_recorders(config)?;
-    environment.push(environment::recorded(&recorder.cpus()));
-    environment.extend(environment::filtered(&config.filters));
-    environment.extend(environment::tracked(config.track.as_ref()));
+    let asked = (&config.filters[..], config.track.as_ref());
+    environment.extend(environment::asked(&recorder.cpus(), asked));
     config.recording.store(true, Ordering::Release);
     let started = StdInstant::now();
     let dump = StateDump::collect_all(config.memory_maps);
@@ -290,11 +291,9 @@ fn record_kernel(
     }
     let absent = recorder.selected().absent.clone();
     let left_out = recorder.left_out();
-
     let tracked = config.track.as_ref().map(|_| recorder.tracked());
     let tracked = (begin, tracked.transpose()?);
     let (mut dumped, dump_events) = begin_dump(&mut trace, &dump, tracked)?;
-
     let (instance, pipes) = recorder.parts();
     let converters: Result<Vec<_>> = pipes
         .iter()
@@ -308,12 +307,15 @@ fn record_kernel(
     let tracker = |track| Tracker::new(track, of_functions, calls.as_ref());
     let mut tracked = Tracked {
         tracker: config.track.as_ref().map(tracker).transpose()?,
+        quotas,
+        told: 0,
         trace: &trace,
         dumped: &mut dumped,
     };
     let readers = (lanes.collect(), calls);
     let tasks = (capabilities, &mut tracked);
     let (ran, command_status, ended) = run(config, instance, readers, tasks, &written)?;
+    let dump_events = dump_events + tracked.end()?;
     let (cpus, mut calls) = ran;
     calls.refused = refused.map(|error| format!("{error:#}"));
     // To the end, so that the intersection of all streams stays what was recorded.
@@ -353,18 +355,32 @@ fn begin_dump(
 struct Tracked<'r> {
     /// None where everybody's events are recorded.
     tracker: Option<Tracker<'r>>,
+    /// None where nobody knows whom quotas keep.
+    quotas: Option<QuotaLog>,
+    /// Events of quotas so far.
+    told: u64,
     trace: &'r KernelTrace,
     dumped: &'r mut StreamWriter,
 }
 
 impl Tracked<'_> {
     fn look(&mut self) -> Result<()> {
+        if let Some(quotas) = self.quotas.as_mut().filter(|quotas| quotas.is_due()) {
+            self.told += quotas.write(self.trace, self.dumped)?;
+        }
         let newcomers = self.tracker.as_mut().map(Tracker::newcomers);
         let newcomers = newcomers.transpose()?.unwrap_or_default();
         match newcomers.is_empty() {
             true => Ok(()),
             false => self.write(clock::monotonic(), &newcomers),
         }
+    }
+
+    /// A last look, once no more events come in. Gives how many events all looks wrote.
+    fn end(&mut self) -> Result<u64> {
+        let quotas = self.quotas.as_mut();
+        let last = quotas.map(|quotas| quotas.write(self.trace, self.dumped));
+        Ok(self.told + last.transpose()?.unwrap_or_default())
     }
 
     /// Says that what these do from `at` on is recorded.

@@ -238,6 +238,12 @@ impl Basis {
         self.doubted + self.unwoken + self.unknown_wakers + self.stopped_asleep
     }
 
+    /// Whether all that there was to judge is the start-up of tasks, and one of these worked for
+    /// longer than what was asked for as late.
+    pub fn is_of_start_ups(&self) -> bool {
+        self.long_start_ups > 0 && self.start_ups >= self.activations
+    }
+
     /// The same, with cycles of a timer that are over the threshold if a sleep in them was inside
     /// the work: no answer lists them, and nobody may say that they were in time.
     pub fn unknown(&self) -> u64 {
@@ -343,6 +349,11 @@ pub struct Basis {
     pub unjudged: u64,
     /// The same of those whose wake-up in the trace was not recorded: they may have been late.
     pub unwoken: u64,
+    /// Activations that began with the making of their task, which are judged to the switch-in
+    /// alone.
+    pub start_ups: u64,
+    /// Those of them whose work was late, had anybody been waiting for it.
+    pub long_start_ups: u64,
     /// Activations of the tasks asked for that are late only if the task on the CPU of their
     /// wake-up made it; the trace does not show what interrupted that task.
     pub unknown_wakers: u64,

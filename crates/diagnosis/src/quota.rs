@@ -6,13 +6,32 @@ use std::collections::HashMap;
 use event::evidence::{Moment, Role};
 use event::{Duration, Prio};
 
+use crate::finding::{Culprit, LateActivation};
 use crate::model::{Model, VersionId};
 use crate::naming::{Key, Piece, SKEW_MAX_NS};
 use crate::phases::{Doing, Phase};
-use crate::term::Reason;
+use crate::term::{Reason, TermKind};
 
 /// Fair tasks of one weight take turns: none of them runs on for longer while another one can.
 const TURN_MAX: Duration = Duration::from_ms(10);
+
+/// So much of what others ran for is named as a cause of its own.
+const PART_THAT_MATTERS: f64 = 0.1;
+
+/// What a verdict says where nobody can tell a turn of others from a quota that was used up.
+pub(crate) const UNTOLD: &str = " (This trace does not tell whether a CPU quota of its control \
+                                 group kept it meanwhile.)";
+
+/// Whether `first` is a fair task that ran ahead of another one, which its quota may have kept, and
+/// neither a watch nor a recorder looked.
+pub(crate) fn is_untold(model: &Model, late: &LateActivation, first: &Culprit) -> bool {
+    let TermKind::RunQueueWait { behind } = &first.kind else {
+        return false;
+    };
+    let span = (late.origin.as_ns(), late.end.as_ns());
+    let is_told = || model.quotas.kept_at_most(late.task.tid.0, span).is_some();
+    !behind.prio.is_real_time() && model.evidence.hits.is_empty() && !is_told()
+}
 
 /// Charges what a quota took of a fair task's wait, or says that one may have.
 pub(crate) fn settle(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>, first: usize) {
@@ -26,10 +45,40 @@ pub(crate) fn settle(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>, firs
         charge(model, pieces, first, &used_up);
     } else if is_out_of_quota(model, phase, tid) {
         doubt(model, &mut pieces[first..], tid);
+    } else if let Some(kept_ns) = kept_at_most(model, phase, tid).filter(|kept_ns| *kept_ns > 0) {
+        doubt_counted(model, &mut pieces[first..], (tid, kept_ns));
     } else if model.evidence.hits.is_empty() || is_limited(model, tid) {
-        // A recording does not tell of quotas. Of a watch, a group that has one also waits for what
-        // it took too much of before.
+        // Of a watch, a group that has a quota also waits for what it took too much of before.
         outrun(model, &mut pieces[first..], prio);
+    }
+}
+
+/// For how long quotas kept the waiting task at most, by the kernel's counts in a recording.
+fn kept_at_most(model: &Model, phase: &Phase, tid: i32) -> Option<i64> {
+    let wait_ns = (phase.begin_ns, phase.end_ns);
+    model.quotas.kept_at_most(tid, wait_ns)
+}
+
+/// The same where a recorder saw the count of its groups grow while the task waited, and perhaps
+/// before and after that: while the CPU idled its quota was used up, and who ran meanwhile is not
+/// accused where the quota may have had its part in that.
+fn doubt_counted(model: &Model, pieces: &mut [Piece], (tid, kept_ns): (i32, i64)) {
+    let sum = |is_it: &dyn Fn(&Key) -> bool| {
+        let those = pieces.iter().filter(|piece| is_it(&piece.key));
+        those
+            .map(|piece| piece.end_ns - piece.begin_ns)
+            .sum::<i64>()
+    };
+    let is_run = |key: &Key| matches!(*key, Key::Wait(id) if is_fair(model, id));
+    let long_idle = Key::Unexplained(Reason::LongIdle);
+    let idle_is_quota = sum(&|key| *key == long_idle) <= kept_ns;
+    let may_matter = kept_ns as f64 >= sum(&is_run) as f64 * PART_THAT_MATTERS;
+    for piece in pieces {
+        piece.key = match piece.key {
+            key if key == long_idle && idle_is_quota => Key::Quota(tid),
+            key if is_run(&key) && may_matter => Key::Unexplained(Reason::PerhapsQuota),
+            key => key,
+        };
     }
 }
 

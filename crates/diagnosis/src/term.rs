@@ -72,6 +72,8 @@ pub enum Reason {
     StoppedAsleep,
     /// The group of the waiting task had no quota left in the end, and nothing says since when.
     QuotaBeginUnknown,
+    /// The group of the waiting task ran out of quota around that time, and nothing says when.
+    PerhapsQuota,
     /// Other fair tasks ran for longer than all of their turns: the quota or the weight of a group.
     TurnsTooLong,
 }
@@ -117,6 +119,9 @@ impl fmt::Display for Reason {
             Reason::NoRoomToWrite => "what it wrote into was full, nothing says why nobody read",
             Reason::StoppedAsleep => "it was stopped as it slept, nothing says when it was to wake",
             Reason::QuotaBeginUnknown => "nothing says since when its group had no quota left",
+            Reason::PerhapsQuota => {
+                "its control group ran out of its CPU quota around then, nothing says when exactly"
+            }
             Reason::TurnsTooLong => {
                 "others ran for longer than their turns: the quota or the weight of its control \
                  group"

@@ -12,6 +12,7 @@ use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::host;
 use crate::model::Model;
 use crate::policy::FairPolicy;
+use crate::quota;
 use crate::signature;
 use crate::term::{Short, TermKind, off_or_not, stopped};
 use event::evidence::{BlockedOn, Stack, StepKind, TaskRef};
@@ -168,7 +169,12 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     let culprits = culprits(late);
     let conclusive = is_conclusive(info, late, culprits.first());
     let own = is_own_work(late);
-    let mut sentence = sentence(model, info, late, (&culprits, conclusive)) + &lowered(late);
+    let mut sentence = sentence(model, info, late, (&culprits, conclusive));
+    let first = culprits.first().filter(|_| conclusive);
+    if first.is_some_and(|first| quota::is_untold(model, late, first)) {
+        sentence += quota::UNTOLD;
+    }
+    sentence += &lowered(late);
     if conclusive
         && culprits
             .first()

@@ -3,7 +3,7 @@
 mod inside;
 
 use diagnosis::{Query, TaskFilter, diagnose};
-use event::Tid;
+use event::{Tid, Value};
 use inside::check;
 use testkit::{SyntheticTrace, Task};
 
@@ -255,4 +255,103 @@ fn the_owner_of_a_lock_that_is_out_of_quota_is_named_and_not_who_runs_meanwhile(
         ("wake-up delivery", 2),
     ];
     check(trace, victim, &expect);
+}
+
+/// What a recorder says of quotas between the trace's begin and now: of task 0, all groups.
+fn told(trace: SyntheticTrace, kept_ms: &[(i32, u64)]) -> SyntheticTrace {
+    kept_ms.iter().fold(trace, |trace, (tid, kept_ms)| {
+        let fields = [
+            ("begin_ns", Value::Unsigned(0)),
+            ("kept_ns", Value::Unsigned(kept_ms * 1_000_000)),
+            ("tid", Value::Signed((*tid).into())),
+        ];
+        trace.event("rtscope_quota", &fields)
+    })
+}
+
+/// A recording in which two innocents have the CPU for 15 ms each while a fair victim waits; each
+/// time the CPU idles for `idle_ms` before that.
+fn recorded(idle_ms: i64) -> (SyntheticTrace, Task) {
+    let victim = Task::fair(100, "victim");
+    let (first, second) = (Task::fair(300, "first"), Task::fair(301, "second"));
+    let trace = SyntheticTrace::new()
+        .at(10)
+        .block(victim, Task::IDLE)
+        .at(1_000)
+        .wake(victim)
+        .at(1_000 + idle_ms * 1_000)
+        .run(first)
+        .at(16_000 + idle_ms * 1_000)
+        .preempt(first, second)
+        .at(31_000 + idle_ms * 1_000)
+        .preempt(second, victim)
+        .at(32_000 + idle_ms * 1_000)
+        .block(victim, Task::IDLE);
+    (trace.at(90_000), victim)
+}
+
+/// The sentence on the worst activation of the victim, and whether it is conclusive.
+fn said(trace: SyntheticTrace, victim: Task) -> (String, bool) {
+    let query = Query {
+        tasks: TaskFilter::from(Tid(victim.tid)),
+        worst: 1,
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace.build(), &query).expect("the trace can be diagnosed");
+    let verdict = diagnosis.verdict().expect("the victim was activated");
+    (verdict.sentence.clone(), verdict.conclusive)
+}
+
+#[test]
+fn in_a_recording_nobody_is_accused_of_a_wait_that_a_quota_may_have_made() {
+    let perhaps =
+        "its control group ran out of its CPU quota around then, nothing says when exactly";
+    let untold = "(This trace does not tell whether a CPU quota of its control group kept it";
+    let check = |kept_ms: &[(i32, u64)], accuses: bool, expect: &str| {
+        let (trace, victim) = recorded(0);
+        let (sentence, conclusive) = said(told(trace, kept_ms), victim);
+        assert_eq!(conclusive, accuses, "{sentence}");
+        assert!(sentence.contains(expect), "{sentence}");
+        assert_eq!(sentence.contains(untold), kept_ms.is_empty(), "{sentence}");
+    };
+    check(&[(0, 40), (100, 30)], false, perhaps);
+    let accused = "second (tid 301, nice 0) ran ahead of it for 15.000 ms";
+    // Of other groups alone, and for too short a time to matter.
+    check(&[(0, 40), (300, 40)], true, accused);
+    check(&[(0, 40), (100, 2)], true, accused);
+    check(&[(0, 0)], true, accused);
+    check(&[], true, untold);
+}
+
+#[test]
+fn who_ended_before_a_recorder_saw_its_groups_may_have_been_in_any() {
+    let ended = |total_ms: u64| {
+        let (trace, victim) = recorded(0);
+        let exit = [
+            ("comm", Value::Text("victim".into())),
+            ("tid", Value::Signed(100)),
+            ("prio", Value::Signed(20)),
+        ];
+        let trace = trace.at(40_000).event("sched_process_exit", &exit);
+        said(told(trace.at(90_000), &[(0, total_ms)]), victim)
+    };
+    let (sentence, conclusive) = ended(30);
+    assert!(
+        !conclusive && sentence.contains("ran out of its CPU quota"),
+        "{sentence}"
+    );
+    let (sentence, conclusive) = ended(0);
+    assert!(conclusive, "{sentence}");
+}
+
+#[test]
+fn while_the_cpu_idles_a_counted_quota_is_the_cause() {
+    let check = |kept_ms: u64, expect: &str| {
+        let (trace, victim) = recorded(45);
+        let (sentence, _) = said(told(trace, &[(0, kept_ms), (100, kept_ms)]), victim);
+        assert!(sentence.contains(expect), "{sentence}");
+    };
+    check(60, "quota of its control group was used up for 44.999 ms");
+    // It was back for longer than that.
+    check(40, "the CPU stayed idle");
 }

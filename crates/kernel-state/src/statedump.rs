@@ -16,6 +16,8 @@ impl Kernel {
                 let task = self.processes.find_or_add(event.i64(tid) as i32);
                 self.processes.get_mut(task).is_tracked = true;
             }
+            // What only a ledger asks for.
+            Dump::Quota { .. } => {}
             Dump::Disk { dev, name } => {
                 let name = event::plain_text(event.text(name));
                 let dev = event.u64(dev);

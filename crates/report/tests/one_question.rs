@@ -3,7 +3,7 @@
 
 use diagnosis::{Diagnosis, Grade, LateActivation, Query, TaskFilter, Until, compare, diagnose};
 use event::{Duration, Instant, Tid, TimeRange};
-use report::TraceFacts;
+use report::{TextStyle, TraceFacts, diagnosis_text};
 use testkit::{SyntheticTrace, Task};
 use views::{BudgetFinding, Judgement, Rules, check_budgets};
 
@@ -285,6 +285,25 @@ fn the_start_up_of_a_thread_is_no_cycle_of_it() {
     check_window(starved, TimeRange::ALL, (1, 1, Some(5_000)));
     // The window ends in its start-up.
     check_window(trace(LOOP), from_to(0, 8_000), (1, 0, None));
+}
+
+#[test]
+fn a_long_start_up_is_not_called_in_time() {
+    let maker = Task::rt(11, "starter", 70);
+    let check = |end_us: i64, expect: (u64, bool)| {
+        let trace = SyntheticTrace::new().at(10).run(maker).wakeup_new(LOOP, 0);
+        let trace = trace.at(20).block(maker, LOOP).at(end_us);
+        let trace = trace.block(LOOP, Task::IDLE);
+        let (diagnosis, _) = asked(trace, TimeRange::ALL);
+        let basis = &diagnosis.basis;
+        assert!(diagnosis.activations.is_empty());
+        assert_eq!((basis.long_start_ups, basis.is_of_start_ups()), expect);
+        let text = diagnosis_text(&diagnosis, &TextStyle::default());
+        let said = text.contains("1 start-up took longer: what a task does that was just made");
+        assert_eq!(said, expect.0 > 0, "{text}");
+    };
+    check(500, (0, false));
+    check(9_000, (1, true));
 }
 
 #[test]

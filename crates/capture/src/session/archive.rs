@@ -17,6 +17,7 @@ use crate::functions::{self, SharedFunctions, Version};
 use crate::kernel_ctf::{KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
 use crate::progress::{Progress, Source};
+use crate::quotas::QuotaLog;
 use crate::statedump::StateDump;
 use crate::track::Track;
 use crate::unfinished::holds_packets;
@@ -201,9 +202,7 @@ impl Archive {
     pub fn begin_kernel(&mut self, of: &OfKernel<'_>) -> Result<()> {
         let mut environment: Vec<(String, EnvValue)> =
             environment::environment(&self.name(), of.command_line, of.capabilities);
-        environment.push(environment::recorded(&of.cpus));
-        environment.extend(environment::filtered(of.filters));
-        environment.extend(environment::tracked(of.track));
+        environment.extend(environment::asked(&of.cpus, (of.filters, of.track)));
         let classes = (Arc::clone(&of.classes), &of.calls[..]);
         let offset = self.wall_offset_ns;
         let mut trace = KernelTrace::create(self.root(), classes, environment, offset, false)?;
@@ -246,6 +245,15 @@ impl Archive {
         kernel.tracked(&mut stream, (at, tasks))?;
         stream.gap()?;
         self.dump = Some(stream);
+        Ok(())
+    }
+
+    /// Says for how long quotas kept tasks since the last look.
+    pub fn quotas(&mut self, quotas: &mut QuotaLog) -> Result<()> {
+        let (Some(kernel), Some(stream)) = (&self.kernel, &mut self.dump) else {
+            return Ok(());
+        };
+        self.dump_events += quotas.write(kernel, stream)?;
         Ok(())
     }
 

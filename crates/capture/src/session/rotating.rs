@@ -19,6 +19,7 @@ use super::status::{ArchiveFacts, CallsStatus};
 use super::talk::Request;
 use super::threads::{Readers, Written};
 use crate::kernel_ctf::{KernelClasses, ThreadGroups};
+use crate::quotas::QuotaLog;
 use crate::record::start_recorders;
 use crate::recorder::Recorder;
 use crate::statedump::StateDump;
@@ -135,6 +136,7 @@ fn kept_until(left: Result<Option<ArchiveFacts>>, is_gone: bool, error: Error) -
 struct Kernel<'a> {
     recorder: Recorder,
     calls: Option<SyscallRecorder>,
+    quotas: Option<QuotaLog>,
     of: OfKernel<'a>,
 }
 
@@ -154,6 +156,7 @@ impl<'a> Kernel<'a> {
         capabilities: &'a Capabilities,
         archive: &mut Archive,
     ) -> Result<Kernel<'a>> {
+        let quotas = QuotaLog::begin();
         let (recorder, mut calls, _refused) = start_recorders(&config.record)?;
         let dump = StateDump::collect_all(config.record.memory_maps);
         let classes = KernelClasses::compile(&recorder.formats());
@@ -186,6 +189,7 @@ impl<'a> Kernel<'a> {
         Ok(Kernel {
             recorder,
             calls,
+            quotas,
             of,
         })
     }
@@ -226,6 +230,7 @@ impl<'a> Kernel<'a> {
                 user: begun.user,
                 kernel: Some((&mut self.of, &readers)),
                 tracker,
+                quotas: self.quotas.take(),
                 ended: Some(&readers.ended),
                 fills: Some(&fills),
                 failed,
@@ -235,8 +240,9 @@ impl<'a> Kernel<'a> {
                 looked: StdInstant::now(),
             };
             let ran = desk.run(&mut session, failed);
-            let archive = session.archive;
             let stopped = instance.stop();
+            let ran = ran.and(session.look_at_quotas());
+            let archive = session.archive;
             drained.store(true, Ordering::Release);
             let mut got = Got::default();
             let joined = readers.join(&mut got);
@@ -255,6 +261,7 @@ impl Begun<'_> {
             user: self.user,
             kernel: None,
             tracker: None,
+            quotas: None,
             ended: None,
             fills: None,
             failed: self.failed,
@@ -275,6 +282,8 @@ struct Session<'s, 'k> {
     kernel: Option<(&'s mut OfKernel<'k>, &'s Readers<'s>)>,
     /// Looks for newcomers where some tasks alone are recorded.
     tracker: Option<Tracker<'s>>,
+    /// None where nobody knows whom quotas keep.
+    quotas: Option<QuotaLog>,
     ended: Option<&'s Receiver<Ended>>,
     fills: Option<&'s Fills>,
     failed: &'s AtomicBool,
@@ -368,6 +377,9 @@ impl Engine for Session<'_, '_> {
                 told.map_err(Trouble::Fatal)?;
             }
         }
+        if self.quotas.as_ref().is_some_and(QuotaLog::is_due) {
+            self.look_at_quotas().map_err(Trouble::Fatal)?;
+        }
         let every = desk.config.rotate_every;
         let every = every.map(|every| StdDuration::from_nanos(every.as_ns_unsigned()));
         let mut is_due = every.is_some_and(|every| self.rotated.elapsed() >= every);
@@ -401,6 +413,7 @@ impl Session<'_, '_> {
         let mut next = self.begin_next(desk).map_err(Trouble::Refused)?;
         let mut got = Got::default();
         let at = self.turn(&mut next, &mut got).map_err(Trouble::Fatal)?;
+        self.look_at_quotas().map_err(Trouble::Fatal)?;
         let ended = std::mem::replace(&mut self.archive, next);
         // What could not be done before is over.
         desk.error = None;
@@ -413,6 +426,13 @@ impl Session<'_, '_> {
             desk.book.add(facts.clone()).map_err(Trouble::Refused)?;
         }
         Ok(ended)
+    }
+
+    fn look_at_quotas(&mut self) -> Result<()> {
+        match &mut self.quotas {
+            Some(quotas) => self.archive.quotas(quotas),
+            None => Ok(()),
+        }
     }
 
     fn begin_next(&mut self, desk: &mut Desk<'_>) -> Result<Archive> {

@@ -15,6 +15,7 @@ pub(super) const MAP: u32 = 6;
 pub(super) const INTERFACE: u32 = 7;
 pub(super) const DEVICE: u32 = 8;
 pub(super) const TRACKED: u32 = 9;
+pub(super) const QUOTA: u32 = 10;
 
 /// The classes; their numbers are for the caller to set.
 pub(crate) fn classes() -> Vec<EventClass> {
@@ -32,7 +33,17 @@ pub(crate) fn classes() -> Vec<EventClass> {
             vec![unsigned("dev"), text("diskname")],
         ),
         class("rtscope_tracked", vec![signed("tid")]),
+        quota(),
     ]
+}
+
+/// For how long quotas kept a thread at most between two looks; thread 0 stands for all groups.
+fn quota() -> EventClass {
+    let wide = |name| Field::payload(name, FieldType::Integer(Integer::le(64, false)));
+    class(
+        "rtscope_quota",
+        vec![wide("begin_ns"), wide("kept_ns"), signed("tid")],
+    )
 }
 
 fn process_state() -> EventClass {

@@ -10,10 +10,13 @@ use std::path::Path;
 
 use ctf::writer::{PayloadWriter, StreamWriter};
 use event::{Instant, Result, Tid};
+use host::groups::Kept;
 
 use crate::clock;
 pub(crate) use classes::classes;
-use classes::{DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, START, TASK, TRACKED};
+use classes::{
+    DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, QUOTA, START, TASK, TRACKED,
+};
 pub use devices::{BlockDevice, NetworkInterface};
 use files::numbered;
 pub use files::{MemoryMap, OpenFile};
@@ -193,6 +196,23 @@ pub(crate) fn write_tracked(
     let class = first_class + TRACKED;
     let mut all = tasks.iter();
     all.try_for_each(|task| stream.event(class, at, &task.0.to_le_bytes()))
+}
+
+/// Says for how long quotas kept tasks between two looks.
+pub(crate) fn write_quota(
+    stream: &mut StreamWriter,
+    first_class: u32,
+    (begin, end): (Instant, Instant),
+    kept: &Kept,
+) -> Result<()> {
+    let all = [(&Tid(0), &kept.total)].into_iter();
+    let mut payload = PayloadWriter::new();
+    for (tid, time) in all.chain(&kept.of_threads) {
+        payload.clear().u64(begin.as_ns().unsigned_abs());
+        payload.u64(time.as_ns_unsigned()).i32(tid.0);
+        stream.event(first_class + QUOTA, end, payload.bytes())?;
+    }
+    Ok(())
 }
 
 impl InterruptLine {

@@ -118,7 +118,7 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
 /// is another, and goes first. Where nothing was activated, nothing was in time either.
 fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
     let basis = &diagnosis.basis;
-    let missing = basis.holes > 0 || basis.unknown() > 0;
+    let missing = basis.holes > 0 || basis.unknown() > 0 || basis.is_of_start_ups();
     let Some(worst) = diagnosis.activations.first() else {
         return match missing || basis.activations == 0 {
             true => Outcome::Inconclusive,

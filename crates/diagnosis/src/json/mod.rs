@@ -44,6 +44,8 @@ fn basis_json(basis: &Basis) -> Value {
         "activations": basis.activations,
         "unjudged": basis.unjudged,
         "unwoken": basis.unwoken,
+        "start_ups": basis.start_ups,
+        "long_start_ups": basis.long_start_ups,
         "unknown_wakers": basis.unknown_wakers,
         "stopped_asleep": basis.stopped_asleep,
         "sleeps_inside": basis.inside.iter().map(inside_json).collect::<Vec<_>>(),

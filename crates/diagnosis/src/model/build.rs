@@ -12,7 +12,7 @@ use super::cpu::{Armed, CpuState};
 use super::ends::Work;
 use super::late_expiries::LateExpiry;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
-use super::{Contended, Model, promised};
+use super::{Contended, Model, Quotas, promised};
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
@@ -38,6 +38,7 @@ pub(super) struct Builder {
     pub(super) contended: Vec<Contended>,
     pub(super) boosts: Vec<Boost>,
     pub(super) late_expiries: Vec<LateExpiry>,
+    pub(super) quotas: Quotas,
     pub(super) other_clocks: OtherClocks,
     pub(super) clock_sets: Vec<(i64, Duration)>,
     pub(super) candidates: Candidates,
@@ -77,6 +78,7 @@ impl Builder {
             contended: vec![],
             boosts: vec![],
             late_expiries: vec![],
+            quotas: Quotas::default(),
             other_clocks: OtherClocks::default(),
             clock_sets: vec![],
             logged: 0,
@@ -171,6 +173,9 @@ impl Builder {
                 self.life(life, cpu, time_ns, event);
             }
             Known::Dump(bind::Dump::Tracked { .. }) => kernel.take_in(known, cpu, event, self),
+            Known::Dump(bind::Dump::Quota { begin, kept, tid }) => {
+                self.quota((begin, kept, tid), (time_ns, event));
+            }
             Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(call) => {
                 kernel.note_call(event, cpu, call);
@@ -407,6 +412,7 @@ impl Builder {
             contended: self.contended,
             boosts: self.boosts,
             late_expiries: self.late_expiries,
+            quotas: self.quotas,
             clock_sets: self.clock_sets,
             candidates,
             families: self.families,
@@ -436,6 +442,8 @@ fn is_followed(known: &Known) -> bool {
             | Known::Life(_)
             | Known::Call(_)
             | Known::Fault { .. }
-            | Known::Dump(bind::Dump::Process { .. } | bind::Dump::Tracked { .. })
+            | Known::Dump(
+                bind::Dump::Process { .. } | bind::Dump::Tracked { .. } | bind::Dump::Quota { .. }
+            )
     )
 }

@@ -103,6 +103,7 @@ impl Builder {
             }
             // It had begun before the trace, or woke up unseen.
             Pause::Done if wanted && !forked => self.ends_unbegun(now_ns, task),
+            Pause::Done | Pause::Gone if is_judged => self.started(now_ns, task),
             Pause::Done | Pause::Gone => {}
         }
         if matches!(pause, Pause::Done | Pause::Gone) {
@@ -188,8 +189,11 @@ impl Builder {
         let work = &mut self.tasks.state(task).work;
         work.own_ns = 0;
         work.doubtful = end != End::Seen;
-        if self.until == Until::SwitchIn || work.forked {
+        let forked = work.forked;
+        if self.until == Until::SwitchIn || forked {
+            let seen = self.candidates.seen;
             self.candidate(cpu, now_ns, task, end);
+            self.basis.start_ups += u64::from(forked) * (self.candidates.seen - seen);
         }
     }
 
@@ -216,9 +220,11 @@ impl Builder {
     pub(super) fn work_goes_on(&mut self, end_ns: i64, task: TaskIndex) {
         let state = &self.tasks.states[task.0 as usize];
         let is_open = matches!(state.run, Run::On(_) | Run::Preempted) || state.work.inside;
-        let is_open = is_open && !state.work.forked && self.is_judged_to_its_end(state);
-        if !is_open {
+        if !is_open || !self.is_judged_to_its_end(state) {
             return;
+        }
+        if state.work.forked {
+            return self.started(end_ns, task);
         }
         let cpu = state.log.last().map_or(0, |moment| moment.cpu);
         if let Run::On(_) = state.run {
@@ -347,6 +353,13 @@ impl Builder {
             self.tasks.state(task).work.doubted = true;
             self.basis.doubted += 1;
         }
+    }
+
+    /// A task that was just made has come to its first sleep, to its end, or to that of the trace.
+    fn started(&mut self, now_ns: i64, task: TaskIndex) {
+        let made = self.arena.get(self.tasks.states[task.0 as usize].chain);
+        let is_long = made.is_some_and(|node| self.candidates.may_be_late(now_ns - node.origin_ns));
+        self.basis.long_start_ups += u64::from(is_long);
     }
 
     /// What cannot be told from the end of the work, of the tasks that are asked for.

@@ -74,6 +74,7 @@ impl Builder {
                 }
             }
             Life::Exit { tid, last } => {
+                self.left_its_groups(event.i64(tid) as i32);
                 if let Some(task) = self.tasks.find(event.i64(tid) as i32, cpu) {
                     self.ended(task, now_ns, last);
                 }

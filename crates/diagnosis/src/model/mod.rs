@@ -14,6 +14,7 @@ mod life;
 mod observe;
 mod program;
 mod promised;
+mod quotas;
 mod stillness;
 mod switches;
 mod tasks;
@@ -40,6 +41,7 @@ pub(crate) use chain::{Arena, NodeId, begin_at};
 use forget::RECORDS_MIN;
 pub(crate) use late_expiries::LateExpiry;
 pub(crate) use life::DECISION_NS_MAX;
+pub(crate) use quotas::Quotas;
 pub(crate) use stillness::Span;
 pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
 pub(crate) use timeline::{Slice, Timeline, What};
@@ -68,6 +70,8 @@ pub(crate) struct Model {
     pub boosts: Vec<Boost>,
     /// Timers whose interrupt came late, as they were served.
     pub late_expiries: Vec<LateExpiry>,
+    /// What a recorder wrote down of quotas.
+    pub quotas: Quotas,
     pub candidates: Vec<Candidate>,
     pub families: Families,
     pub basis: Basis,
@@ -143,6 +147,7 @@ impl Model {
         kernel.binding().of_one_kernel(trace)?;
         let mut builder = build::Builder::new(kernel.families(), query.clone(), records_min);
         builder.basis.locks_known = kernel.knows_locks();
+        builder.quotas = Quotas::of(trace.classes());
         // What a watch wrote down of a hit stands behind it.
         let until = match kernel.binding().has_hits() {
             true => Instant::MAX,

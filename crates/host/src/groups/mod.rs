@@ -19,7 +19,7 @@ use event::{GroupName, Result};
 
 pub use found::{Asked, Found};
 pub use hierarchy::Group;
-pub use quota::out_of_quota;
+pub use quota::{Kept, Quotas, out_of_quota};
 
 use hierarchy::{Hierarchy, all, hierarchies};
 

@@ -29,6 +29,12 @@ pub enum Dump {
     Tracked {
         tid: FieldId,
     },
+    /// For how long quotas kept a task at most since `begin`; of task 0, all groups.
+    Quota {
+        begin: FieldId,
+        kept: FieldId,
+        tid: FieldId,
+    },
 }
 
 pub(super) fn bind(class: &EventClass) -> Option<Dump> {
@@ -54,6 +60,11 @@ pub(super) fn bind(class: &EventClass) -> Option<Dump> {
             name: field("diskname")?,
         },
         "rtscope_tracked" => Dump::Tracked { tid: field("tid")? },
+        "rtscope_quota" => Dump::Quota {
+            begin: field("begin_ns")?,
+            kept: field("kept_ns")?,
+            tid: field("tid")?,
+        },
         _ => return None,
     })
 }

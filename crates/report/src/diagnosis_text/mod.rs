@@ -57,6 +57,7 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
         let unjudged = counted(basis.unjudged, "activation");
         let _ = write!(text, " {unjudged} that had begun before: not judged.");
     }
+    text += &start_ups(basis.long_start_ups);
     if basis.unwoken > 0 {
         let unwoken = counted(basis.unwoken, "activation");
         let _ = write!(
@@ -96,6 +97,18 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
         let _ = write!(text, " What is missing in {places} is not judged.");
     }
     text
+}
+
+/// Long start-ups, which nobody may take for activations that were in time.
+fn start_ups(long: u64) -> String {
+    match long {
+        0 => String::new(),
+        _ => format!(
+            " {} took longer: what a task does that was just made, up to its first sleep, is not \
+             judged.",
+            counted(long, "start-up")
+        ),
+    }
 }
 
 /// Threads that are named; the others are counted.
