@@ -20,22 +20,16 @@ pub struct Lengths {
     slots: BTreeMap<i64, Counts>,
 }
 
-/// How many activations are in each bucket.
+/// How many activations are in each bucket that has any, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counts(BTreeMap<u32, u64>);
+pub(crate) struct Counts(Vec<(u32, u64)>);
 
 impl Lengths {
     /// One more, which ended then.
     pub(crate) fn add(&mut self, end: Instant, latency: Duration) {
         let slot = end.as_ns() >> (SLOT_BITS + self.doubled);
         let bucket = bucket(latency.as_ns().max(0).unsigned_abs());
-        *self
-            .slots
-            .entry(slot)
-            .or_default()
-            .0
-            .entry(bucket)
-            .or_default() += 1;
+        self.slots.entry(slot).or_default().more(bucket, 1);
         if self.slots.len() > SLOTS_MAX {
             self.double();
         }
@@ -69,15 +63,22 @@ impl Lengths {
 }
 
 impl Counts {
+    fn more(&mut self, bucket: u32, count: u64) {
+        match self.0.binary_search_by_key(&bucket, |(known, _)| *known) {
+            Ok(place) => self.0[place].1 += count,
+            Err(place) => self.0.insert(place, (bucket, count)),
+        }
+    }
+
     pub fn add(&mut self, other: &Counts) {
         for (bucket, count) in &other.0 {
-            *self.0.entry(*bucket).or_default() += count;
+            self.more(*bucket, *count);
         }
     }
 
     /// How many there are.
     pub fn count(&self) -> u64 {
-        self.0.values().sum()
+        self.0.iter().map(|(_, count)| count).sum()
     }
 
     /// What the share of them is not longer than, in nanoseconds, if there were so many more that

@@ -119,8 +119,8 @@ impl Candidates {
     }
 
     /// Keeps an activation if it lies where the query asks and is late enough.
-    /// Its task may be one of the kernel's own threads.
-    pub fn offer(&mut self, candidate: Candidate, is_kernels: bool) {
+    /// Its task may be one of the kernel's own threads, which is asked where it matters.
+    pub fn offer(&mut self, candidate: Candidate, is_kernels: impl FnOnce() -> bool) {
         let query = &self.query;
         let here = query.cpus.is_empty() || query.cpus.contains(&Cpu(candidate.cpu));
         if !here || !query.range.contains(Instant::from_ns(candidate.end_ns)) {
@@ -144,7 +144,7 @@ impl Candidates {
             return;
         }
         self.late += 1;
-        if let Some(ranking) = self.of_kernel.as_mut().filter(|_| is_kernels) {
+        if let Some(ranking) = self.of_kernel.as_mut().filter(|_| is_kernels()) {
             return ranking.offer(latency_ns, candidate, query.worst);
         }
         self.by_latency.offer(latency_ns, candidate, query.worst);

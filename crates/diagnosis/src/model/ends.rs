@@ -310,8 +310,9 @@ impl Builder {
             end,
             doubtful,
         };
-        let is_kernels = self.tasks.is_kernels(version);
-        self.candidates.offer(candidate, is_kernels);
+        let tasks = &self.tasks;
+        self.candidates
+            .offer(candidate, || tasks.is_kernels(version));
     }
 
     /// Nobody knows how long a task has waited: an activation that is asked for may have been late.

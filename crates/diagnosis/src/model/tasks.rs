@@ -419,12 +419,16 @@ impl Tasks {
     /// Whether a task passes for one of the kernel's own threads.
     pub fn is_kernels(&self, version: VersionId) -> bool {
         let version = self.version(version);
-        version.is_some_and(|version| self.is_kernels_task(&version.task_ref()))
+        version.is_some_and(|version| self.is_kernels_name(version.comm(), version.tid))
     }
 
     /// The same of a task of which only this is known.
     pub fn is_kernels_task(&self, task: &TaskRef) -> bool {
-        event::kernel_threads::is_kernels_name(task.comm.as_bytes()) && !self.is_program(task.tid)
+        self.is_kernels_name(task.comm.as_bytes(), task.tid)
+    }
+
+    fn is_kernels_name(&self, comm: &[u8], tid: Tid) -> bool {
+        event::kernel_threads::is_kernels_name(comm) && !self.is_program(tid)
     }
 
     /// Whether it is a thread of the stop class.
