@@ -42,9 +42,8 @@ impl QuotaLog {
         self.looked.elapsed() >= LOOK_PERIOD
     }
 
-    /// Looks, and writes down what the counts grew by. Each look takes a while, so what it tells
-    /// begins where the one before began.
-    /// Gives how many events these are.
+    /// Looks, and writes down what the counts grew by: so many events. Each look takes a while, so
+    /// what it tells begins where the one before began.
     pub fn write(&mut self, trace: &KernelTrace, stream: &mut StreamWriter) -> Result<u64> {
         let begin = clock::monotonic();
         let kept = self.quotas.look(begin - self.since);
