@@ -1,5 +1,6 @@
 //! A watch that runs beside what is measured.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
@@ -8,7 +9,8 @@ use anyhow::{Context, Result, bail};
 /// A running `rtscope watch`; ends with this.
 pub struct Background {
     child: Child,
-    stdout: BufReader<ChildStdout>,
+    /// None where a file has it.
+    stdout: Option<BufReader<ChildStdout>>,
     /// Kept open: what the watch says later must not fail.
     stderr: BufReader<ChildStderr>,
 }
@@ -18,17 +20,29 @@ impl Background {
     ///
     /// # Errors
     /// What it said instead.
-    pub fn start(mut command: Command) -> Result<Background> {
+    pub fn start(command: Command) -> Result<Background> {
+        Background::start_into(command, Stdio::piped())
+    }
+
+    /// The same, with what it prints in a file: nobody has to read it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Background::start`].
+    pub fn start_into_file(command: Command, file: File) -> Result<Background> {
+        Background::start_into(command, file.into())
+    }
+
+    fn start_into(mut command: Command, stdout: Stdio) -> Result<Background> {
         let mut child = command
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .context("cannot start the watch")?;
-        let stdout = child.stdout.take().context("no stdout")?;
+        let stdout = child.stdout.take();
         let stderr = child.stderr.take().context("no stderr")?;
         let mut background = Background {
             child,
-            stdout: BufReader::new(stdout),
+            stdout: stdout.map(BufReader::new),
             stderr: BufReader::new(stderr),
         };
         let mut said = String::new();
@@ -49,7 +63,9 @@ impl Background {
     /// When its output cannot be read.
     pub fn line(&mut self) -> Result<String> {
         let mut line = String::new();
-        self.stdout.read_line(&mut line)?;
+        if let Some(stdout) = &mut self.stdout {
+            stdout.read_line(&mut line)?;
+        }
         Ok(line)
     }
 }

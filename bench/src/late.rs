@@ -97,7 +97,10 @@ impl LateTask {
 }
 
 /// Puts this thread on the last CPU as SCHED_FIFO.
-fn become_real_time(prio: i32) -> Result<()> {
+///
+/// # Errors
+/// When it may not.
+pub fn become_real_time(prio: i32) -> Result<()> {
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
     // SAFETY: all zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };

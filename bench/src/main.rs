@@ -9,6 +9,7 @@ mod calls;
 mod child;
 mod diagnose;
 mod engine;
+mod hit;
 mod late;
 mod load;
 mod machine;
@@ -77,6 +78,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Watch => watch::measure(options),
         Subject::Trackers => trackers::report(options),
         Subject::Snapshot => snapshot::measure(options),
+        Subject::Hit => hit::measure(options),
         Subject::Record => record::measure(options),
         Subject::Diagnose => diagnose::measure(options),
         Subject::Engine => engine::measure(options),

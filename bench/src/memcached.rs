@@ -13,7 +13,7 @@ use crate::background::Background;
 use crate::child;
 use crate::options::Options;
 use crate::report::{Bar, Cell, Table, number, text};
-use crate::stats::{Comparison, median};
+use crate::stats::{Comparison, Random, median};
 
 const SERVER: &str = "memcached";
 const CONNECTIONS: u64 = 4;
@@ -134,9 +134,9 @@ pub fn measure(options: &Options) -> Result<Option<(Table, Vec<Bar>)>> {
     let mut alone_s = Vec::new();
     let mut beside_s = vec![Vec::new(); WAYS.len()];
     let mut costs: Vec<Vec<f64>> = vec![Vec::new(); WAYS.len()];
-    let mut order = Order(0x2545_f491_4f6c_dd1d);
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
     for _ in 0..rounds {
-        for place in order.shuffled(WAYS.len() + 1) {
+        for place in random.shuffled(WAYS.len() + 1) {
             let Some((_, words, _)) = WAYS.get(place) else {
                 alone_s.push(server.requests(count)?);
                 continue;
@@ -180,37 +180,4 @@ fn row(name: &str, times_s: &[f64], cost: Option<f64>, change: Cell) -> Vec<Cell
     let time = median(times_s).map_or(Cell::None, |s| number(s * 1e3, 1));
     let cost = cost.map_or(Cell::None, |percent| number(percent, 2));
     vec![text(name), cost, time, change]
-}
-
-/// Another order for each round, the same ones each time.
-struct Order(u64);
-
-impl Order {
-    fn shuffled(&mut self, length: usize) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..length).collect();
-        for last in (1..length).rev() {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            places.swap(last, (self.0 % (last as u64 + 1)) as usize);
-        }
-        places
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_round_has_every_way_once_and_not_always_in_one_order() {
-        let mut order = Order(7);
-        let rounds: Vec<Vec<usize>> = (0..10).map(|_| order.shuffled(5)).collect();
-        for round in &rounds {
-            let mut sorted = round.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, [0, 1, 2, 3, 4]);
-        }
-        assert!(rounds.iter().any(|round| *round != rounds[0]));
-    }
 }

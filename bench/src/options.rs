@@ -11,6 +11,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   watch      accounted cost of a watch, and its effect on hackbench; the trackers too
   trackers   those alone: their programs in the kernel, call by call
   snapshot   from a hit to a snapshot on disk
+  hit        by how much a reported hit makes the late task later still
   record     recording the kernel's events, beside trace-cmd and perf
   diagnose   time and memory for a million events
   engine     reading traces, beside babeltrace2
@@ -24,8 +25,8 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
   --rtscope  the program to measure (default: beside this one)
   --trace    a trace for 'engine' to read besides its own, may come again; for 'against' instead
-  --rounds   how often 'against' and 'record' run each (default 15 and 10; a busy machine wants
-             more)
+  --rounds   how often 'against', 'record' and 'hit' run each (default 15, 10 and 20; a busy machine
+             wants more)
   --events   how many events the traces of 'engine' have; they go away after the run
   --picture  where 'probe' draws its histograms (SVG)
   --iterations  'probe' looks for the rarest of so many iterations instead (100000000: 3 minutes,
@@ -42,6 +43,8 @@ pub enum Subject {
     Trackers,
     /// From hit to disk.
     Snapshot,
+    /// What a hit costs the task that is late.
+    Hit,
     /// Recording the kernel's events.
     Record,
     /// Reading a trace.
@@ -68,6 +71,7 @@ impl Subject {
         Subject::Calls,
         Subject::Watch,
         Subject::Snapshot,
+        Subject::Hit,
         Subject::Record,
         Subject::Diagnose,
         Subject::Engine,
@@ -85,6 +89,7 @@ impl Subject {
             Subject::Watch => "watch",
             Subject::Trackers => "trackers",
             Subject::Snapshot => "snapshot",
+            Subject::Hit => "hit",
             Subject::Record => "record",
             Subject::Diagnose => "diagnose",
             Subject::Engine => "engine",
@@ -114,7 +119,7 @@ pub struct Options {
     pub rtscope: PathBuf,
     /// What `against` compares it with.
     pub older: Option<PathBuf>,
-    /// How often `against` and `record` run each; their own numbers when nothing was typed.
+    /// How often `against`, `record` and `hit` run each; their own numbers when nothing was typed.
     pub rounds: Option<usize>,
     /// Traces to read besides those that are made.
     pub traces: Vec<PathBuf>,

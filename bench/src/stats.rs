@@ -19,6 +19,24 @@ pub fn max(values: &[f64]) -> Option<f64> {
     values.iter().copied().max_by(f64::total_cmp)
 }
 
+/// The median of `values` and its 95 % interval, by bootstrap; none without values.
+fn median_within(values: &[f64]) -> Option<(f64, f64, f64)> {
+    let middle = median(values)?;
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut medians: Vec<f64> = (0..RESAMPLES)
+        .filter_map(|_| {
+            let sample: Vec<f64> = values
+                .iter()
+                .map(|_| values[random.below(values.len())])
+                .collect();
+            median(&sample)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    let (low, high) = (RESAMPLES * 25 / 1000, RESAMPLES * 975 / 1000 - 1);
+    Some((middle, medians[low], medians[high]))
+}
+
 /// How B compares with A.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
@@ -34,23 +52,8 @@ impl Comparison {
     /// Of pairs (A, B) that were measured one after the other; none without pairs.
     pub fn of(pairs: &[(f64, f64)]) -> Option<Comparison> {
         let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
-        let ratio = median(&ratios)?;
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        let mut medians: Vec<f64> = (0..RESAMPLES)
-            .filter_map(|_| {
-                let sample: Vec<f64> = ratios
-                    .iter()
-                    .map(|_| ratios[random.below(ratios.len())])
-                    .collect();
-                median(&sample)
-            })
-            .collect();
-        medians.sort_by(f64::total_cmp);
-        Some(Comparison {
-            ratio,
-            low: medians[RESAMPLES * 25 / 1000],
-            high: medians[RESAMPLES * 975 / 1000 - 1],
-        })
+        let (ratio, low, high) = median_within(&ratios)?;
+        Some(Comparison { ratio, low, high })
     }
 
     /// Whether B differs from A at all.
@@ -69,8 +72,37 @@ impl Comparison {
     }
 }
 
-/// xorshift64: the same data gives the same interval.
-struct Random(u64);
+/// By how much B is more than A.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The median of B − A.
+    pub middle: f64,
+    /// The 95 % interval of that median, by bootstrap.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+impl Difference {
+    /// Of pairs (A, B) that were measured one after the other; none without pairs.
+    pub fn of(pairs: &[(f64, f64)]) -> Option<Difference> {
+        let differences: Vec<f64> = pairs.iter().map(|(a, b)| b - a).collect();
+        let (middle, low, high) = median_within(&differences)?;
+        Some(Difference { middle, low, high })
+    }
+
+    /// The difference in words: `+3.1 [+1.2, +4.8]`, or with the interval `not resolved`.
+    pub fn words(&self) -> String {
+        let (low, high) = (self.low, self.high);
+        if low <= 0.0 && high >= 0.0 {
+            return format!("not resolved [{low:+.1}, {high:+.1}]");
+        }
+        format!("{:+.1} [{low:+.1}, {high:+.1}]", self.middle)
+    }
+}
+
+/// xorshift64: the same data gives the same interval, and the same rounds have the same order.
+pub struct Random(pub u64);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
@@ -78,6 +110,15 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 % limit as u64) as usize
+    }
+
+    /// The places of so many things, in another order each time.
+    pub fn shuffled(&mut self, length: usize) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..length).collect();
+        for last in (1..length).rev() {
+            places.swap(last, self.below(last + 1));
+        }
+        places
     }
 }
 
@@ -108,5 +149,32 @@ mod tests {
             .collect();
         check(&noise, "not resolved [-10.0, +10.0]");
         assert_eq!(Comparison::of(&[]), None);
+    }
+
+    #[test]
+    fn a_difference_has_the_unit_of_what_was_measured() {
+        let check = |pairs: &[(f64, f64)], expect: &str| {
+            let difference = Difference::of(pairs).expect("pairs");
+            assert_eq!(difference.words(), expect, "{pairs:?}");
+        };
+        check(&[(10.0, 12.5); 10], "+2.5 [+2.5, +2.5]");
+        check(&[(12.5, 10.0); 10], "-2.5 [-2.5, -2.5]");
+        let noise: Vec<_> = (0..10)
+            .map(|at| (10.0, if at % 2 == 0 { 9.0 } else { 11.0 }))
+            .collect();
+        check(&noise, "not resolved [-1.0, +1.0]");
+        assert_eq!(Difference::of(&[]), None);
+    }
+
+    #[test]
+    fn each_round_has_every_way_once_and_not_always_in_one_order() {
+        let mut random = Random(7);
+        let rounds: Vec<Vec<usize>> = (0..10).map(|_| random.shuffled(5)).collect();
+        for round in &rounds {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4]);
+        }
+        assert!(rounds.iter().any(|round| *round != rounds[0]));
     }
 }

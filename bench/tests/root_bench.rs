@@ -69,6 +69,11 @@ fn snapshots_are_timed_with_and_without_load() {
     check("snapshot", &[6, 2]);
 }
 
+#[test]
+fn a_hits_own_cost_is_measured_by_the_one_that_is_late() {
+    check("hit", &[16]);
+}
+
 /// Peers need not be there, nor work on this kernel: bars on them may have no figure.
 #[test]
 fn recorders_are_compared_under_one_load() {
