@@ -57,7 +57,8 @@ impl Kernel {
             self.wakee = Wakee::Waited;
             return id;
         }
-        self.wake_again(id, kind, sink);
+        let perhaps = self.wake_again(id, kind, sink);
+        self.forget_pending(id);
         if let Some(known) = known {
             self.rename(known, wake_up.comm);
         }
@@ -71,10 +72,9 @@ impl Kernel {
         if self.wakee == Wakee::Preempted && !self.follows.stale_names {
             return id;
         }
-        process.pending = None;
         let is_second = kind == WakeKind::Wakeup && self.families.waking;
         // Where the first of its two events was not seen, nobody knows since when it waits.
-        process.doubtful |= is_second && self.wakee == Wakee::Slept;
+        process.doubtful |= perhaps || is_second && self.wakee == Wakee::Slept;
         process.is_delivered = kind != WakeKind::Waking;
         // Only the first of several wake-ups counts.
         if process.woken_ns.is_none() {
@@ -135,15 +135,33 @@ impl Kernel {
         kind == WakeKind::Waking || kind == WakeKind::Wakeup && !self.families.waking
     }
 
+    /// A task that is woken has gone on from the wake-up that found it on its way to sleep, and
+    /// slept; or it has waited since it left its CPU, and has run there unseen.
+    fn forget_pending(&mut self, id: ProcId) {
+        let process = self.processes.get_mut(id);
+        let (left_cpu, pending) = (process.left_cpu, process.pending.take());
+        // Second events of wake-ups would have told.
+        let Some(pending) = pending.filter(|pending| !pending.went_on && !self.families.wakeup)
+        else {
+            return;
+        };
+        if let Some(begin_ns) = self.switched_in_ns(left_cpu) {
+            self.loses_waiting(id, left_cpu, begin_ns.max(pending.at_ns));
+        }
+    }
+
     /// The kernel wakes no task that is runnable (`try_to_wake_up` looks at its state first): one
-    /// that seems to wait for a CPU since its last wake-up has run meanwhile.
-    fn wake_again<S: Sink>(&mut self, id: ProcId, kind: WakeKind, sink: &mut S) {
+    /// that seems to wait for a CPU since its last wake-up has run meanwhile. One that seems to be
+    /// preempted may have: returns whether nobody knows, as the events of a CPU begin later.
+    fn wake_again<S: Sink>(&mut self, id: ProcId, kind: WakeKind, sink: &mut S) -> bool {
         let process = self.processes.get(id);
-        let ran = self.is_first_event(kind) && process.woken_ns.is_some();
+        let is_first = self.is_first_event(kind);
+        let ran = is_first && process.woken_ns.is_some();
         let since_ns = process.woken_ns.or(process.runnable_since_ns);
         let lost = since_ns.is_some_and(|since_ns| self.has_lost_since(since_ns));
-        if !(ran || lost) || self.follows.stale_names {
-            return;
+        let perhaps = is_first && !ran && since_ns.is_some_and(|ns| self.has_begun_since(ns));
+        if !(ran || lost || perhaps) || self.follows.stale_names {
+            return false;
         }
         let arrived = process.arrived;
         if let Some(Arrival { cpu, at_ns, .. }) = arrived {
@@ -155,6 +173,7 @@ impl Kernel {
             }
         }
         self.ran_unseen(id, sink);
+        perhaps
     }
 
     /// A task that seemed to wait for a CPU has had one since, nobody knows when.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use views::{BudgetFinding, Checked, Judgement, SleepsInside, Subject};
 
 use crate::count::counted;
-use crate::scope::sleep_that_ends_work;
+use crate::scope::{long_start_ups, sleep_that_ends_work};
 use crate::xml::escaped;
 
 /// A line per budget, and what all rests on.
@@ -77,6 +77,9 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
             inside.worst.begin,
             inside.over
         );
+    }
+    if let Some(start_ups) = long_start_ups(finding.long_start_ups) {
+        let _ = write!(text, "; {start_ups}");
     }
     let is_judged = matches!(finding.budget.subject, Subject::Response(_));
     if is_judged && finding.inside.is_none() {
@@ -156,6 +159,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "unsure": finding.unsure,
             "unseen": finding.unseen,
             "unwoken": finding.unwoken,
+            "long_start_ups": finding.long_start_ups,
             "locks_known": finding.locks_known,
             "threads": finding.threads,
             "within": finding.within,

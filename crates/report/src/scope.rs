@@ -1,4 +1,6 @@
-//! What a recording cannot tell from the end of the work.
+//! What a recording cannot tell from the end of the work, and what is not judged to it.
+
+use crate::count::counted;
 
 /// Which sleeps end it that may have been inside of it: what follows an article.
 pub(crate) fn sleep_that_ends_work(locks_known: bool) -> &'static str {
@@ -9,4 +11,12 @@ pub(crate) fn sleep_that_ends_work(locks_known: bool) -> &'static str {
              default,futex tells locks)"
         }
     }
+}
+
+/// Start-ups that took longer than the limit, which nobody may take for work that was in time; none
+/// where there are none.
+pub(crate) fn long_start_ups(count: u64) -> Option<String> {
+    let start_ups = counted(count, "start-up");
+    let scope = "what a task does that was just made, up to its first sleep, is not judged";
+    (count > 0).then(|| format!("{start_ups} took longer: {scope}"))
 }

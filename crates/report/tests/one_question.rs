@@ -290,20 +290,90 @@ fn the_start_up_of_a_thread_is_no_cycle_of_it() {
 #[test]
 fn a_long_start_up_is_not_called_in_time() {
     let maker = Task::rt(11, "starter", 70);
-    let check = |end_us: i64, expect: (u64, bool)| {
+    let check = |end_us: i64, range: TimeRange, expect: (u64, bool)| {
         let trace = SyntheticTrace::new().at(10).run(maker).wakeup_new(LOOP, 0);
         let trace = trace.at(20).block(maker, LOOP).at(end_us);
         let trace = trace.block(LOOP, Task::IDLE);
-        let (diagnosis, _) = asked(trace, TimeRange::ALL);
+        let (diagnosis, budget) = asked(trace.at(20_000).nmi(1), range);
         let basis = &diagnosis.basis;
         assert!(diagnosis.activations.is_empty());
         assert_eq!((basis.long_start_ups, basis.is_of_start_ups()), expect);
         let text = diagnosis_text(&diagnosis, &TextStyle::default());
         let said = text.contains("1 start-up took longer: what a task does that was just made");
         assert_eq!(said, expect.0 > 0, "{text}");
+        assert_eq!(budget.long_start_ups, expect.0, "{budget:?}");
+        let is_open = matches!(budget.judgement, Judgement::Inconclusive(_));
+        let is_unknown = basis.is_of_start_ups() || basis.activations == 0;
+        assert_eq!(is_open, is_unknown, "{budget:?}");
     };
-    check(500, (0, false));
-    check(9_000, (1, true));
+    check(500, TimeRange::ALL, (0, false));
+    check(9_000, TimeRange::ALL, (1, true));
+    // It goes on at the end of the window.
+    check(9_000, from_to(0, 8_000), (1, true));
+    check(9_000, from_to(0, 2_000), (0, false));
+    // It ends before, or had begun before: what it did then is not asked for, or not judged.
+    check(9_000, from_to(9_500, 30_000), (0, false));
+    check(9_000, from_to(5_000, 30_000), (1, true));
+}
+
+#[test]
+fn who_waited_as_the_recording_began_is_not_called_in_time() {
+    let check = |came_us: i64, expect: u64| {
+        let trace = SyntheticTrace::new().at(0).nmi(1).at(10).run(HELPER);
+        let trace = trace.at(came_us).preempt(HELPER, LOOP).after(100);
+        let trace = trace.block(LOOP, HELPER).at(20_000).wake(LOOP).after(1);
+        let trace = trace.preempt(HELPER, LOOP).after(100);
+        let trace = trace.block(LOOP, Task::IDLE).build();
+        let query = Query {
+            tasks: TaskFilter::from(Tid(LOOP.tid)),
+            until: Until::SwitchIn,
+            threshold: Some(Duration::from_ms(3)),
+            ..Query::default()
+        };
+        let diagnosis = diagnose(&trace, &query).expect("it is diagnosed");
+        assert_eq!(diagnosis.basis.unwoken, expect, "{:?}", diagnosis.basis);
+        let rules = Rules::parse("wake-up of loop within 3ms").expect("a rule");
+        let checked = check_budgets(&trace, &rules, TimeRange::ALL).expect("it is read");
+        let budget = &checked.findings[0];
+        assert_eq!((budget.samples, budget.unwoken), (1, expect), "{budget:?}");
+        let text = diagnosis_text(&diagnosis, &TextStyle::default());
+        let said = text.contains("1 activation may be late: their wake-up was not recorded");
+        assert_eq!(said, expect > 0, "{text}");
+    };
+    check(2_900, 0);
+    check(3_100, 1);
+}
+
+#[test]
+fn what_had_begun_before_the_recording_is_not_in_time_where_what_was_seen_is_late() {
+    let check = |end_us: i64, expect: u64| {
+        let trace = SyntheticTrace::new().at(0).nmi(1).at(10).run(HELPER);
+        let trace = trace.at(1_000).preempt(HELPER, LOOP).at(end_us);
+        let trace = trace.block(LOOP, HELPER).at(20_000).wake(LOOP).after(1);
+        let trace = trace.preempt(HELPER, LOOP).after(100);
+        let (diagnosis, budget) = asked(trace.block(LOOP, Task::IDLE), TimeRange::ALL);
+        let basis = &diagnosis.basis;
+        assert_eq!((basis.unwoken, basis.unjudged), (expect, 1 - expect));
+        assert_eq!((budget.unwoken, budget.unseen), (expect, 1 - expect));
+        let is_held = budget.judgement == Judgement::Held;
+        assert_eq!(is_held, expect == 0, "{budget:?}");
+        // Nor is it where it ends before what is asked for.
+        let trace = SyntheticTrace::new()
+            .at(0)
+            .nmi(1)
+            .at(10)
+            .run(LOOP)
+            .at(end_us);
+        let trace = trace.block(LOOP, HELPER).at(20_000).wake(LOOP).after(1);
+        let trace = trace.preempt(HELPER, LOOP).after(100);
+        let trace = trace.block(LOOP, Task::IDLE);
+        let (diagnosis, budget) = asked(trace, from_to(19_000, 30_000));
+        let basis = &diagnosis.basis;
+        assert_eq!((basis.unwoken, basis.unjudged), (0, 0));
+        assert_eq!((budget.unwoken, budget.unseen), (0, 0));
+    };
+    check(2_900, 0);
+    check(3_100, 1);
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn released(set_us: i64, due_us: i64) -> SyntheticTrace {
 
 /// The same, of a timer that may run from `due_us` on, and until `last_us`.
 fn released_with_slack(set_us: i64, due_us: i64, last_us: i64) -> SyntheticTrace {
-    let trace = SyntheticTrace::new().at(0).run(WORK);
+    let trace = SyntheticTrace::new().at(set_us - 10).run(WORK);
     let trace = trace
         .at(set_us)
         .hrtimer_start_with_slack(TIMER, due_us, last_us);
@@ -264,7 +264,7 @@ fn a_response_begins_before_the_slack_of_its_timer_where_that_is_half_of_its_lim
 fn a_timer_that_wakes_somebody_else_releases_nobody() {
     const OTHER: u64 = 8;
     let asleep = || {
-        let trace = SyntheticTrace::new().at(0).run(WORK);
+        let trace = SyntheticTrace::new().at(4_990).run(WORK);
         let trace = trace.at(5_000).hrtimer_start(TIMER, 10_000);
         let trace = trace.hrtimer_start(OTHER, 13_000);
         trace.after(1).block(WORK, HOG).at(13_000).timer_irq()
@@ -370,13 +370,16 @@ fn a_response_that_is_not_over_is_broken_when_its_limit_has_passed() {
 
 #[test]
 fn what_began_before_the_trace_is_counted_and_not_judged() {
-    let trace = SyntheticTrace::new()
-        .at(0)
-        .run(WORK)
-        .at(9000)
-        .block(WORK, Task::IDLE);
-    let rules = Rules::parse("response of work within 1ms").expect("a rule");
-    let checked = check_budgets(&trace.build(), &rules, TimeRange::ALL).expect("it is read");
-    let finding = &checked.findings[0];
-    assert_eq!((finding.samples, finding.unseen), (0, 1));
+    let check = |end_us: i64, expect: (u64, u64)| {
+        let trace = SyntheticTrace::new().at(0).run(WORK).at(end_us);
+        let trace = trace.block(WORK, Task::IDLE);
+        let rules = Rules::parse("response of work within 1ms").expect("a rule");
+        let checked = check_budgets(&trace.build(), &rules, TimeRange::ALL).expect("it is read");
+        let finding = &checked.findings[0];
+        assert_eq!(finding.samples, 0);
+        assert_eq!((finding.unseen, finding.unwoken), expect);
+    };
+    check(900, (1, 0));
+    // It was not in time: what was seen of it took longer.
+    check(9000, (0, 1));
 }

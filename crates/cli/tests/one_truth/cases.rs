@@ -490,12 +490,15 @@ fn the_number_of_a_system_call_is_no_call_of_its_own() {
     );
 }
 
+/// The same line of another CPU, which wakes for CPU 1.
+fn on_cpu_1(text: &str) -> String {
+    text.replace("[000]", "[001]")
+        .replace("target_cpu=000", "target_cpu=001")
+}
+
 /// Vic waits for 8 ms on CPU 0, sleeps, and waits for 2.4 ms on CPU 1.
 fn waits_on_two_cpus() -> String {
-    let on_1 = |text: String| {
-        text.replace("[000]", "[001]")
-            .replace("target_cpu=000", "target_cpu=001")
-    };
+    let on_1 = |text: String| on_cpu_1(&text);
     let text = [
         switch("100.000000", IDLE, "R", HOG),
         on_1(switch("100.000000", IDLE, "R", OTHER)),
@@ -641,4 +644,58 @@ fn a_handler_that_had_begun_before_the_recording_was_as_long_as_it_is_seen() {
     assert_eq!(judged(true, "100.009000"), Some(false));
     assert_eq!(judged(false, "100.009000"), Some(false));
     assert_eq!(judged(false, "100.000900"), Some(true));
+}
+
+#[test]
+fn who_left_its_cpu_behind_a_wake_up_may_have_run_there_until_the_next() {
+    let vic = "comm=vic pid=44 prio=49 target_cpu=001";
+    let waking = |at: &str| line(at, OTHER, "d..2.", &format!("sched_waking: {vic}"));
+    let text = [
+        line(
+            "100.000000",
+            OTHER,
+            "d.h1.",
+            "local_timer_entry: vector=236",
+        ),
+        line("100.000001", OTHER, "d.h1.", "local_timer_exit: vector=236"),
+        on_cpu_1(&switch("100.000000", IDLE, "R", VIC)),
+        waking("100.001000"),
+        on_cpu_1(&switch("100.001200", VIC, "S", IDLE)),
+        // In truth idle ends 100 us later, unseen: vic is woken as it goes to sleep again.
+        waking("100.001600"),
+        waking("100.002000"),
+        switch("100.010000", OTHER, "S", IDLE),
+        on_cpu_1(&switch("100.018000", VIC, "S", IDLE)),
+    ];
+    let (_dir, _, answers) = open(&text.concat());
+    let cpu = &answers.cpus[&1];
+    assert!(cpu.idle_ns <= 100_000, "{cpu:?}");
+}
+
+#[test]
+fn who_seems_preempted_may_have_slept_where_events_begin_later() {
+    // CPU 0 takes it, lets it sleep, and all that before its events begin.
+    let net = ("net", 55, 115);
+    let low = ("low", 22, 110);
+    let first = |at: &str| line(at, net, "d.h1.", "irq_handler_entry: irq=36 name=eth0");
+    let text = [
+        on_cpu_1(&switch("100.000000", IDLE, "R", low)),
+        on_cpu_1(&switch("100.000100", low, "R+", OTHER)),
+        on_cpu_1(&wake(["100.000300", "100.000302"], OTHER, "d..2.", low))
+            .replace("target_cpu=001", "target_cpu=000"),
+        first("100.000301"),
+        line(
+            "100.009000",
+            net,
+            "d.h1.",
+            "irq_handler_exit: irq=36 ret=handled",
+        ),
+        switch("100.009100", net, "S", low),
+        switch("100.009200", low, "S", IDLE),
+        wake(["100.010000", "100.010002"], IDLE, "d.h1.", low),
+        switch("100.010100", IDLE, "R", low),
+        switch("100.010200", low, "S", IDLE),
+    ];
+    let (_dir, trace, _) = open(&text.concat());
+    assert_eq!(held(&trace, "wake-up of low within 1ms", &[]), None);
 }

@@ -199,7 +199,8 @@ fn late_waits(recording: &Recording) -> impl Iterator<Item = &TrueWait> {
 
 /// Whether it says so of the whole recording.
 fn says_nothing_was_late(text: &str) -> bool {
-    let is_limited = text.contains("What is missing") || text.contains("is not known");
+    let limits = ["What is missing", "is not known", "may be late"];
+    let is_limited = limits.iter().any(|limit| text.contains(limit));
     text.contains("No wait for a CPU above") && !is_limited
 }
 

@@ -56,6 +56,8 @@ pub(super) struct Builder {
     pub(super) end_ns: Option<i64>,
     /// The last event.
     last_ns: i64,
+    /// When the first event came, as the kernel's state says.
+    pub(super) first_ns: i64,
 }
 
 impl Builder {
@@ -87,6 +89,7 @@ impl Builder {
             range: query.range,
             end_ns: None,
             last_ns: 0,
+            first_ns: i64::MAX,
             basis: Basis {
                 until: query.until,
                 threshold: query.threshold,

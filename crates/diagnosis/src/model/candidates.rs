@@ -118,14 +118,20 @@ impl Candidates {
         self.query.range
     }
 
+    /// Whether the query asks for what ends there and then.
+    pub fn is_asked_for(&self, cpu: u32, end_ns: i64) -> bool {
+        let Query { cpus, range, .. } = &self.query;
+        let is_here = cpus.is_empty() || cpus.contains(&Cpu(cpu));
+        is_here && range.contains(Instant::from_ns(end_ns))
+    }
+
     /// Keeps an activation if it lies where the query asks and is late enough.
     /// Its task may be one of the kernel's own threads, which is asked where it matters.
     pub fn offer(&mut self, candidate: Candidate, is_kernels: impl FnOnce() -> bool) {
-        let query = &self.query;
-        let here = query.cpus.is_empty() || query.cpus.contains(&Cpu(candidate.cpu));
-        if !here || !query.range.contains(Instant::from_ns(candidate.end_ns)) {
+        if !self.is_asked_for(candidate.cpu, candidate.end_ns) {
             return;
         }
+        let query = &self.query;
         self.seen += 1;
         let (end, latency) = (candidate.end_ns, candidate.latency_ns);
         self.lengths
@@ -181,6 +187,12 @@ impl Candidates {
     pub fn may_be_late(&self, latency_ns: i64) -> bool {
         let threshold = self.query.threshold;
         threshold.is_none_or(|threshold| latency_ns >= threshold.as_ns())
+    }
+
+    /// Whether one that lasts for so long is late by what was asked for.
+    pub fn is_over(&self, latency_ns: i64) -> bool {
+        let threshold = self.query.threshold;
+        threshold.is_some_and(|threshold| latency_ns >= threshold.as_ns())
     }
 
     /// Those that are kept so far.

@@ -60,11 +60,13 @@ pub(super) fn halt(pause: Pause) -> Option<StopKind> {
 impl Builder {
     /// Whether a task is in an activation that is judged to its end.
     pub(super) fn is_judged_to_its_end(&self, state: &TaskState) -> bool {
-        let is_wanted = || {
-            let version = self.tasks.version(state.version);
-            version.is_some_and(|version| version.wanted)
-        };
-        self.until == Until::Block && !state.chain.is_none() && is_wanted()
+        self.until == Until::Block && !state.chain.is_none() && self.is_wanted(state)
+    }
+
+    /// Whether a task is one of those that are asked for.
+    fn is_wanted(&self, state: &TaskState) -> bool {
+        let version = self.tasks.version(state.version);
+        version.is_some_and(|version| version.wanted)
     }
 
     /// `task` leaves its CPU, of which it is not told yet.
@@ -78,8 +80,7 @@ impl Builder {
         }
         let state = &self.tasks.states[task.0 as usize];
         let is_judged = self.is_judged_to_its_end(state);
-        let wanted = self.tasks.version(state.version);
-        let wanted = wanted.is_some_and(|version| version.wanted);
+        let wanted = self.is_wanted(state);
         let (chain, forked) = (state.chain, state.work.forked);
         match pause {
             Pause::PutOff if wanted && (chain.is_none() || forked) => {
@@ -102,8 +103,8 @@ impl Builder {
                 self.candidate(cpu, now_ns, task, End::Blocked);
             }
             // It had begun before the trace, or woke up unseen.
-            Pause::Done if wanted && !forked => self.ends_unbegun(now_ns, task),
-            Pause::Done | Pause::Gone if is_judged => self.started(now_ns, task),
+            Pause::Done if wanted && !forked => self.ends_unbegun((cpu, now_ns), task),
+            Pause::Done | Pause::Gone if is_judged => self.started((cpu, now_ns), task),
             Pause::Done | Pause::Gone => {}
         }
         if matches!(pause, Pause::Done | Pause::Gone) {
@@ -223,10 +224,10 @@ impl Builder {
         if !is_open || !self.is_judged_to_its_end(state) {
             return;
         }
-        if state.work.forked {
-            return self.started(end_ns, task);
-        }
         let cpu = state.log.last().map_or(0, |moment| moment.cpu);
+        if state.work.forked {
+            return self.started((cpu, end_ns), task);
+        }
         if let Run::On(_) = state.run {
             let ran_ns = end_ns - state.work.since_ns;
             self.tasks.state(task).work.own_ns += ran_ns;
@@ -271,8 +272,7 @@ impl Builder {
     /// waits, or had gone on and sleeps.
     pub(super) fn may_wait_still(&mut self, end_ns: i64, task: TaskIndex) {
         let state = &self.tasks.states[task.0 as usize];
-        let wanted = self.tasks.version(state.version);
-        let wanted = wanted.is_some_and(|version| version.wanted);
+        let wanted = self.is_wanted(state);
         if let Some(node) = self.arena.get(state.pending)
             && wanted
             && state.run == Run::Blocked
@@ -318,8 +318,7 @@ impl Builder {
     /// Nobody knows how long a task has waited: an activation that is asked for may have been late.
     pub(super) fn lose_activation(&mut self, task: TaskIndex, now_ns: i64) {
         let state = &self.tasks.states[task.0 as usize];
-        let wanted = self.tasks.version(state.version);
-        let wanted = wanted.is_some_and(|version| version.wanted);
+        let wanted = self.is_wanted(state);
         if let Some(node) = self.arena.get(state.chain)
             && wanted
             && (state.run == Run::Woken || self.is_judged_to_its_end(state))
@@ -331,9 +330,14 @@ impl Builder {
 
     /// A task ends its work, of which no begin was seen: it had begun before the trace, or behind
     /// the last one.
-    fn ends_unbegun(&mut self, now_ns: i64, task: TaskIndex) {
+    fn ends_unbegun(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex) {
+        if !self.candidates.is_asked_for(cpu, now_ns) {
+            return;
+        }
         let state = &self.tasks.states[task.0 as usize];
         match state.worked_ns {
+            // The part of it that was seen is late already.
+            None if self.candidates.is_over(now_ns - self.first_ns) => self.basis.unwoken += 1,
             None => self.basis.unjudged += 1,
             Some(worked_ns) => {
                 let since_ns = worked_ns.max(state.woken_ns);
@@ -346,21 +350,33 @@ impl Builder {
     /// A task that was seen to sleep is scheduled in, and no wake-up of it was recorded: it waited
     /// for as long as it seemed to sleep at most.
     #[cold]
-    pub(super) fn woken_unseen(&mut self, now_ns: i64, task: TaskIndex) {
+    pub(super) fn woken_unseen(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex) {
         let state = &self.tasks.states[task.0 as usize];
-        let wanted = self.tasks.version(state.version);
-        let wanted = wanted.is_some_and(|version| version.wanted);
-        if wanted && self.candidates.may_be_late(now_ns - state.blocked_ns) {
+        let may_be_late = self.candidates.may_be_late(now_ns - state.blocked_ns);
+        let is_asked_for = self.is_wanted(state) && self.candidates.is_asked_for(cpu, now_ns);
+        if may_be_late && is_asked_for {
             self.tasks.state(task).work.doubted = true;
             self.basis.doubted += 1;
         }
     }
 
+    /// A task is scheduled in that nothing was seen of before: it waited already as the recording
+    /// began. To the end of its work it is not judged then.
+    #[cold]
+    pub(super) fn waited_already(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex) {
+        let state = &self.tasks.states[task.0 as usize];
+        let is_asked_for = self.is_wanted(state) && self.candidates.is_asked_for(cpu, now_ns);
+        let may_be_late = self.candidates.may_be_late(now_ns - self.first_ns);
+        let is_judged = self.until == Until::SwitchIn;
+        self.basis.unwoken += u64::from(is_judged && is_asked_for && may_be_late);
+    }
+
     /// A task that was just made has come to its first sleep, to its end, or to that of the trace.
-    fn started(&mut self, now_ns: i64, task: TaskIndex) {
+    fn started(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex) {
         let made = self.arena.get(self.tasks.states[task.0 as usize].chain);
         let is_long = made.is_some_and(|node| self.candidates.may_be_late(now_ns - node.origin_ns));
-        self.basis.long_start_ups += u64::from(is_long);
+        let is_asked_for = self.candidates.is_asked_for(cpu, now_ns);
+        self.basis.long_start_ups += u64::from(is_long && is_asked_for);
     }
 
     /// What cannot be told from the end of the work, of the tasks that are asked for.

@@ -97,9 +97,15 @@ impl Builder {
         let left = (prev, prev_runnable, pause);
         let state = self.tasks.state(next);
         let slept = state.run == Run::Blocked && kernel.is_known_since(state.blocked_ns);
+        let is_first = state.log.is_empty();
+        self.first_ns = kernel.first_ns();
         self.switched(cpu, kernel.now_ns(), left, (next, end));
-        if slept && self.tasks.state(next).chain.is_none() {
-            self.woken_unseen(kernel.now_ns(), next);
+        if self.tasks.state(next).chain.is_none() {
+            match slept {
+                true => self.woken_unseen(at, next),
+                false if is_first => self.waited_already(at, next),
+                false => {}
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use diagnosis::{
 use event::{Duration, Instant};
 
 use crate::count::counted;
-use crate::scope::sleep_that_ends_work;
+use crate::scope::{long_start_ups, sleep_that_ends_work};
 use lines::parts_text;
 pub(crate) use short::wall_text;
 use style::Meaning;
@@ -57,7 +57,9 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
         let unjudged = counted(basis.unjudged, "activation");
         let _ = write!(text, " {unjudged} that had begun before: not judged.");
     }
-    text += &start_ups(basis.long_start_ups);
+    if let Some(start_ups) = long_start_ups(basis.long_start_ups) {
+        let _ = write!(text, " {start_ups}.");
+    }
     if basis.unwoken > 0 {
         let unwoken = counted(basis.unwoken, "activation");
         let _ = write!(
@@ -99,16 +101,14 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// Long start-ups, which nobody may take for activations that were in time.
-fn start_ups(long: u64) -> String {
-    match long {
-        0 => String::new(),
-        _ => format!(
-            " {} took longer: what a task does that was just made, up to its first sleep, is not \
-             judged.",
-            counted(long, "start-up")
-        ),
+fn nothing_to_judge(diagnosis: &Diagnosis) -> String {
+    let mut text = "Nothing to judge: no task that was asked for was activated there (rtscope \
+                    report schedtop names those that were)."
+        .to_owned();
+    if let Some(start_ups) = long_start_ups(diagnosis.basis.long_start_ups) {
+        let _ = write!(text, " {start_ups}.");
     }
+    text
 }
 
 /// Threads that are named; the others are counted.
@@ -130,11 +130,7 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     let mut lines = Vec::new();
     if diagnosis.groups.is_empty() {
         lines.push(match diagnosis.basis.activations {
-            0 => {
-                "Nothing to judge: no task that was asked for was activated there (rtscope report \
-                  schedtop names those that were)."
-                    .to_owned()
-            }
+            0 => nothing_to_judge(diagnosis),
             _ => nothing_late(diagnosis),
         });
     }

@@ -13,9 +13,10 @@ impl Checker<'_> {
     pub(super) fn ended(&mut self, kernel: &Kernel, ended: Ended) {
         let (process, response) = match ended {
             Ended::Known(response) => (response.process, Some(response)),
-            Ended::Unseen(process) | Ended::Unwoken(process, _) | Ended::PutOff(process, ..) => {
-                (process, None)
-            }
+            Ended::Unseen(process)
+            | Ended::Unwoken(process, _)
+            | Ended::PutOff(process, ..)
+            | Ended::Started(process, _) => (process, None),
         };
         let task = kernel.named(kernel.process(process));
         let is_it =
@@ -32,7 +33,8 @@ impl Checker<'_> {
             return match ended {
                 Ended::PutOff(_, since_ns, lossy) => self.put_off(&task, since_ns, lossy),
                 Ended::Unwoken(_, last_ns) => self.unwoken(is_it, last_ns),
-                _ => self.unseen(is_it),
+                Ended::Started(_, made_ns) => self.started(&task, made_ns),
+                _ => self.unseen(is_it, kernel.first_ns()),
             };
         };
         let now_ns = self.now_ns;
@@ -69,11 +71,41 @@ impl Checker<'_> {
         self.seen(is_it, task);
     }
 
-    /// What had begun before the trace does not count.
-    fn unseen(&mut self, is_it: impl Fn(&Subject) -> bool) {
-        let here = self.counts();
+    /// A thread is scheduled in for the first time since it was made: its response is judged to
+    /// here.
+    pub(super) fn starts(&mut self, task: &NamedTask<'_>) {
+        let counts = self.counts();
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
-            tally.unseen += u64::from(here && is_it(&budget.subject));
+            tally.start_ups += u64::from(counts && is_response_of(&budget.subject, task));
+        }
+    }
+
+    /// A thread that was made at `made_ns` has come to its first sleep, to its end, or to that of
+    /// the trace: its work until then is no sample of a response.
+    fn started(&mut self, task: &NamedTask<'_>, made_ns: i64) {
+        if !self.counts() {
+            return;
+        }
+        let took_ns = self.now_ns - made_ns;
+        let budgets = self.rules.budgets.iter().zip(&mut self.tallies);
+        for (budget, tally) in budgets.filter(|(budget, _)| is_response_of(&budget.subject, task)) {
+            tally.long_start_ups += u64::from(took_ns > budget.limit.as_ns());
+        }
+    }
+
+    /// What had begun before the trace, whose first event came at `first_ns`, does not count. Where
+    /// the part that was seen is over the limit, it was not in time either.
+    fn unseen(&mut self, is_it: impl Fn(&Subject) -> bool, first_ns: i64) {
+        if !self.counts() {
+            return;
+        }
+        let seen_ns = self.now_ns - first_ns;
+        let budgets = self.rules.budgets.iter().zip(&mut self.tallies);
+        for (budget, tally) in budgets.filter(|(budget, _)| is_it(&budget.subject)) {
+            match seen_ns > budget.limit.as_ns() {
+                true => tally.unwoken += 1,
+                false => tally.unseen += 1,
+            }
         }
     }
 
@@ -92,6 +124,12 @@ impl Checker<'_> {
 
     /// Activations that the trace's end leaves under way.
     pub(super) fn responses_end(&mut self, kernel: &Kernel) {
+        let starting: Vec<(ProcId, i64)> = self.responses.starting().collect();
+        for (process, made_ns) in starting {
+            let known = kernel.process(process);
+            self.here = self.is_asked_for(Some(Cpu(known.seen_on)));
+            self.started(&kernel.named(known), made_ns);
+        }
         let responses: Vec<Response> = self.responses.under_way(self.now_ns).collect();
         for response in responses {
             let Response {

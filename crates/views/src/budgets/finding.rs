@@ -38,6 +38,9 @@ pub struct BudgetFinding {
     pub unseen: u64,
     /// Others whose wake-up was not recorded: nobody knows how long they took.
     pub unwoken: u64,
+    /// Start-ups of threads, up to the first sleep, that took longer than the limit: a response is
+    /// judged to the switch-in there.
+    pub long_start_ups: u64,
     /// The threads whose samples count, by id.
     pub threads: BTreeMap<i32, String>,
     /// The longest sample that counts.

@@ -33,6 +33,8 @@ pub(super) struct Tally {
     pub open: u64,
     pub unseen: u64,
     pub unwoken: u64,
+    pub start_ups: u64,
+    pub long_start_ups: u64,
     pub threads: BTreeMap<i32, String>,
     pub worst: Option<(i64, i64)>,
     pub inside: Option<SleepsInside>,
@@ -136,6 +138,10 @@ impl Tally {
         }
         match is_beyond(samples.max(needed)) {
             true => Judgement::Broken,
+            // Nobody may take these for work that was in time.
+            false if self.long_start_ups > 0 && self.start_ups >= samples => {
+                inconclusive("all that was judged are waits of new threads to start".to_owned())
+            }
             false => Judgement::Held,
         }
     }
@@ -155,6 +161,7 @@ impl Tally {
             open: self.open,
             unseen: self.unseen,
             unwoken: self.unwoken,
+            long_start_ups: self.long_start_ups,
             threads: self.threads,
             worst: self.worst.map(range),
             locks_known,

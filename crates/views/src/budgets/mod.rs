@@ -334,6 +334,9 @@ impl<'a> Checker<'a> {
             true => self.undecided(is_it, process, (woken_ns, at_ns)),
             false => self.sample(is_it, woken_ns, end),
         }
+        if made {
+            self.starts(&task);
+        }
         self.seen(is_it, &task);
     }
 

@@ -48,6 +48,9 @@ pub(super) enum Ended {
     /// So is a wait for a CPU, since this instant, of a thread of which no begin was seen: it may
     /// never sleep. Nobody knows how long it was where that is said.
     PutOff(ProcId, i64, bool),
+    /// So is the start-up of a thread that was made at this instant: it sleeps for the first time,
+    /// or is gone.
+    Started(ProcId, i64),
 }
 
 /// What is known of a thread.
@@ -208,8 +211,8 @@ impl Responses {
                     Pause::Gone => None,
                     _ => thread.begun_ns.replace(now_ns),
                 };
-                if ended.is_some_and(|open| open.made) {
-                    return None;
+                if let Some(open) = ended.filter(|open| open.made) {
+                    return Some(Ended::Started(process, open.begin_ns));
                 }
                 let known = ended.map(|open| Ended::Known(open.response(process)));
                 let unknown = match last_ns {
@@ -266,11 +269,20 @@ impl Responses {
         self.get(process).is_some_and(|thread| thread.gone)
     }
 
+    fn open(&self) -> impl Iterator<Item = (ProcId, Open)> {
+        let threads = (0..).map(ProcId).zip(&self.threads);
+        threads.filter_map(|(process, thread)| Some((process, thread.open?)))
+    }
+
+    /// The threads that are in their start-up, and when each was made.
+    pub fn starting(&self) -> impl Iterator<Item = (ProcId, i64)> {
+        let made = self.open().filter(|(_, open)| open.made);
+        made.map(|(process, open)| (process, open.begin_ns))
+    }
+
     /// Those that are under way at `now_ns`.
     pub fn under_way(&self, now_ns: i64) -> impl Iterator<Item = Response> {
-        let threads = (0..).map(ProcId).zip(&self.threads);
-        let open = threads.filter_map(|(process, thread)| Some((process, thread.open?)));
-        let begun = open.filter(|(_, open)| !open.made);
+        let begun = self.open().filter(|(_, open)| !open.made);
         begun.map(move |(process, mut open)| {
             open.own_ns += open.since_ns.map_or(0, |since_ns| now_ns - since_ns);
             open.response(process)
