@@ -371,6 +371,7 @@ struct rts_counters {
 	rts_u64 unplaced; // those of which nothing says when they began
 	rts_u64 unmeant; // those of tasks that were targets no more at their end
 	rts_u64 renamed; // targets that are called otherwise now, and are none any more
+	rts_u64 unslept; // programs that never slept, and were at work for longer than the threshold
 	rts_u64 buckets[RTS_BUCKETS_MAX];
 };
 

@@ -127,6 +127,7 @@ struct task_state {
 	rts_u64 stopped_at; // the instruction of user space that it goes on with
 	rts_u64 asleep_until_ns; // it was stopped in a sleep that was to last until then; 0: not known
 	rts_u64 slept_ns; // since when it sleeps, or slept last
+	rts_u64 program_ns; // since when its program runs, which has not slept yet; 0: it has
 	rts_u64 waits_ns; // its activation begins no earlier, whatever its chain says; 0: as that says
 	rts_u64 armed_ns; // until when it sleeps at most, or slept last; 0: no such time
 	rts_u64 timer_due_ns; // when the timer below is due, as it armed that last

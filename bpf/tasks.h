@@ -185,6 +185,15 @@ int check_waiting(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+// A program of the command that is at work since it began: nothing of that is judged, but where it
+// is its waits that are.
+static __always_inline void unslept_count(const struct task_state *state)
+{
+	if (config.end_kind == RTS_END_BLOCKED && state->phase == PHASE_NONE && state->program_ns &&
+	    bpf_ktime_get_ns() - state->program_ns >= config.threshold_ns)
+		COUNT(unslept);
+}
+
 // At the end of the watch: what is late already and not over.
 SEC("iter/task")
 int check_open(struct bpf_iter__task *ctx)
@@ -194,6 +203,9 @@ int check_open(struct bpf_iter__task *ctx)
 
 	if (state && config.end_kind == RTS_END_BLOCKED)
 		cycle_cut(state, task, bpf_ktime_get_ns());
+	// Its first sleep ends where it is woken.
+	if (state && !task->__state)
+		unslept_count(state);
 	report_open(task, config.threshold_ns, false);
 	return 0;
 }

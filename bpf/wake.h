@@ -168,6 +168,7 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	if (!wakeup->target && !filter_hands_on(state, wakee))
 		return false;
 	activation_begin(state);
+	state->program_ns = 0;
 	if (!chain_for(state, cpu, wakee, wakeup->target, &now_ns)) {
 		state->cycle_ns = 0;
 		return false;

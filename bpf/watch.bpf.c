@@ -168,8 +168,21 @@ int BPF_PROG(sched_process_exec, struct task_struct *task)
 {
 	struct task_state *state = task_state(task);
 
-	if (state && state->meant.family && state->phase == PHASE_ACTIVE)
+	if (!state || !state->meant.family)
+		return 0;
+	if (state->phase == PHASE_ACTIVE)
 		state->phase = PHASE_NONE;
+	state->program_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	const struct task_state *state = task_state(task);
+
+	if (state)
+		unslept_count(state);
 	return 0;
 }
 

@@ -127,6 +127,7 @@ pub struct Counters {
     pub unplaced: u64,
     pub unmeant: u64,
     pub renamed: u64,
+    pub unslept: u64,
     pub buckets: [u64; BUCKETS_MAX],
 }
 

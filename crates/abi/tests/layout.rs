@@ -126,6 +126,7 @@ fn counters(claims: &mut Claims) {
             unplaced,
             unmeant,
             renamed,
+            unslept,
             buckets,
         ]
     );

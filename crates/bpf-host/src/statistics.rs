@@ -43,6 +43,9 @@ pub struct Statistics {
     pub unmeant: u64,
     /// Targets that are called otherwise now, and are none any more.
     pub renamed: u64,
+    /// Programs of the command that never slept, and were at work for longer than the threshold:
+    /// nothing of that was judged.
+    pub unslept: u64,
 }
 
 impl Statistics {
@@ -77,6 +80,7 @@ impl Statistics {
             sum.unplaced += counters.unplaced;
             sum.unmeant += counters.unmeant;
             sum.renamed += counters.renamed;
+            sum.unslept += counters.unslept;
         }
         sum.lost += recursion_misses(object);
         Ok(sum)

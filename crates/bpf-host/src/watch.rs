@@ -273,7 +273,9 @@ fn wanted(config: &WatchConfig, program: &str, present: impl Fn(&str) -> bool) -
         READ_STEAL => config.late_timer_floor > Duration::ZERO,
         CHECK_WAITING => config.waiting_after.is_some(),
         "cgroup_mkdir" => !config.members.group_names.is_empty() && present(program),
-        "sched_process_exec" => config.members.family.is_some() && present(program),
+        "sched_process_exec" | "sched_process_exit" => {
+            config.members.family.is_some() && present(program)
+        }
         "sys_exit" => config.end == EndKind::UserReturn && present(program),
         "sched_set_need_resched_tp" => config.late_timer_floor > Duration::ZERO && present(program),
         // Without these there is no watch: a failure to load them must be an error, not a silence.

@@ -256,3 +256,32 @@ fn what_is_not_over_as_the_watch_ends_may_be_the_worst_of_all() {
     assert!(latency_ns.is_some(), "{hit}");
     assert_eq!(end["worst_ns"].as_i64(), latency_ns, "{end}");
 }
+
+#[test]
+fn a_program_that_only_computes_is_said_not_to_be_judged_though_others_of_its_command_were() {
+    let _privileged = testkit::privileged();
+    let computes = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
+    let watch = |app: &str, until: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+            .args(["watch", "--json", "--no-snapshot", "--over", "20ms"])
+            .args(["--for", "2s", "--until", until, "--", "sh", "-c", app])
+            .stdin(Stdio::null())
+            .output()
+            .expect("rtscope runs");
+        let said = lines(&String::from_utf8_lossy(&output.stdout));
+        let end = said.last().expect("an end").clone();
+        (output.status.code(), end["unslept"].as_u64(), end)
+    };
+    // The first shell sleeps until the second, which never does, has ended.
+    let app = format!("sleep 0.01; sh -c '{computes}'; true");
+    let (code, unslept, end) = watch(&app, "block");
+    assert!(end["samples"].as_u64() > Some(0), "{end}");
+    assert_eq!(unslept, Some(1), "{end}");
+    let hits = end["hits"].as_u64();
+    assert_eq!(code, Some(if hits > Some(0) { 2 } else { 3 }), "{end}");
+    assert_eq!(watch("sleep 0.01; sh -c true; true", "block").1, Some(0));
+    assert_eq!(watch(&app, "switch-in").1, Some(0));
+    // It is still at it as the watch ends.
+    let app = "sleep 0.01; timeout 5 sh -c 'while :; do :; done'; true";
+    assert_eq!(watch(app, "block").1, Some(1));
+}

@@ -363,7 +363,9 @@ impl Session<'_> {
                 let inside = self.watch.sleeps_inside()?;
                 let mut status = Status { inside, ..status };
                 // What found no room then is lost, too.
-                status.statistics.lost = self.watch.statistics()?.lost;
+                let counted = self.watch.statistics()?;
+                status.statistics.lost = counted.lost;
+                status.statistics.unslept = counted.unslept;
                 return Ok(status);
             }
         }

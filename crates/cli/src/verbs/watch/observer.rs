@@ -21,7 +21,7 @@ use super::heard::Ears;
 use super::hits_page::HitsView;
 use super::json::{cost_json, hit_line, snapshot_json};
 use super::pinned;
-use super::scope::{Scope, asked, has_judged, slept_json, slept_text, unjudged_text};
+use super::scope::{Scope, asked, has_judged, slept_json, slept_text, unjudged_text, unslept_text};
 use super::targets::{Matched, Whom};
 use super::threads::name_now;
 use crate::exit::tell;
@@ -249,6 +249,7 @@ impl Observer {
                 "unplaced": statistics.unplaced,
                 "unmeant": statistics.unmeant,
                 "renamed": statistics.renamed,
+                "unslept": statistics.unslept,
                 "causes": self.book.causes.json(),
                 "until": self.scope.until_name(),
                 "calls_in_short": self.calls_in_short,
@@ -269,6 +270,7 @@ impl Observer {
         }
         text += &unjudged_text(statistics);
         text += &slept_text(self.scope.asked, status);
+        text += &unslept_text(self.scope.asked, statistics);
         if self.calls_in_short > 0 {
             let _ = writeln!(
                 text,

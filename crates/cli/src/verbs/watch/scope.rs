@@ -122,10 +122,26 @@ pub(super) fn asked(options: &WatchOptions) -> Option<Duration> {
     options.over.filter(|_| options.triggers.is_empty())
 }
 
-/// Whether tasks slept, perhaps inside of their work, so that it lasted longer than was asked for:
-/// no activation tells.
+/// Whether tasks slept, perhaps inside of their work, so that it lasted longer than was asked for,
+/// or were at work for so long and did not sleep at all: no activation tells.
 pub(in crate::verbs) fn may_be_late(options: &WatchOptions, status: &Status) -> bool {
-    asked(options).is_some() && status.inside.iter().any(|found| found.over > 0)
+    let slept = || status.inside.iter().any(|found| found.over > 0);
+    asked(options).is_some() && (slept() || status.statistics.unslept > 0)
+}
+
+/// What is said of programs that did not sleep at all.
+pub(super) fn unslept_text(asked: Option<Duration>, statistics: &Statistics) -> String {
+    let Some(over) = asked.filter(|_| statistics.unslept > 0) else {
+        return String::new();
+    };
+    let those = match statistics.unslept {
+        1 => "1 program of the command, which".to_owned(),
+        all => format!("{all} programs of the command, each of which"),
+    };
+    format!(
+        "not judged: the work of {those} was at it for more than {over:#} and did not sleep once; \
+         --until switch-in judges its waits\n"
+    )
 }
 
 /// What is said of such tasks, a line each: of all that may be late, where that was asked for, else
@@ -269,6 +285,37 @@ mod tests {
             0,
             "nothing judged: no activation of tasks called jackd ended; --until switch-in judges \
              the waits of those that do not sleep",
+        );
+    }
+
+    #[test]
+    fn programs_that_never_slept_are_told_where_something_was_asked_for() {
+        let check = |asked_ms: Option<i64>, unslept, expect: &str| {
+            let statistics = Statistics {
+                unslept,
+                ..Statistics::default()
+            };
+            let text = unslept_text(asked_ms.map(Duration::from_ms), &statistics);
+            assert_eq!(text, expect);
+        };
+        check(Some(20), 0, "");
+        check(None, 3, "");
+        check(
+            Some(20),
+            1,
+            "not judged: the work of 1 program of the command, which was at it for more than 20ms \
+             and did not sleep once; --until switch-in judges its waits\n",
+        );
+        let several = unslept_text(
+            Some(Duration::from_ms(20)),
+            &Statistics {
+                unslept: 3,
+                ..Statistics::default()
+            },
+        );
+        assert!(
+            several.contains("3 programs of the command, each of which was"),
+            "{several}"
         );
     }
 
