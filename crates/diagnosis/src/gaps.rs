@@ -51,9 +51,12 @@ pub enum Taker {
         /// Its name.
         comm: String,
     },
-    /// The kernel itself, which let nobody run though the looking thread could: real-time tasks had
-    /// used up what `kernel.sched_rt_runtime_us`, or a quota, grants them.
-    Throttled,
+    /// The kernel itself, which let others run or nobody though the looking thread is real-time and
+    /// could: the fair server, `kernel.sched_rt_runtime_us`, or a quota.
+    Throttled {
+        /// The name of the task that ran instead; none where the CPU idled.
+        ran: Option<String>,
+    },
     /// Nothing that the kernel knows of: hardware, firmware or a hypervisor.
     Below,
     /// Not known: not recorded, or lost.
@@ -97,12 +100,14 @@ fn explain(model: &Model, gap: &Gap) -> ExplainedGap {
     let mut parts = BTreeMap::new();
     let mut own_ns = 0;
     let mut handlers = 0;
+    let mut is_urgent = false;
     let (begin_ns, end_ns) = (gap.range.begin.as_ns(), gap.range.end.as_ns());
     let mut add = |taker: Taker, ns: i64| *parts.entry(taker).or_insert(0) += ns;
     match model.timeline(gap.cpu) {
         Some(timeline) => timeline.slices(begin_ns, end_ns, |slice| {
             let ns = slice.end_ns - slice.begin_ns;
-            match taker(model, gap, &slice) {
+            is_urgent |= is_urgent_looker(model, gap, &slice);
+            match taker(model, gap, &slice, is_urgent) {
                 Some(taker) => {
                     handlers += 1;
                     add(taker, ns);
@@ -130,8 +135,15 @@ fn explain(model: &Model, gap: &Gap) -> ExplainedGap {
     }
 }
 
-/// Who had the CPU in `slice`; none for the looking thread itself.
-fn taker(model: &Model, gap: &Gap, slice: &Slice) -> Option<Taker> {
+/// Whether the looking thread has the CPU in `slice`, and is real-time.
+fn is_urgent_looker(model: &Model, gap: &Gap, slice: &Slice) -> bool {
+    let version = model.tasks.version(slice.task);
+    version.is_some_and(|one| one.tid == gap.tid && one.prio.is_real_time())
+}
+
+/// Who had the CPU in `slice`; none for the looking thread itself. Nobody less urgent has it before
+/// a real-time one that could run, unless the kernel lets him.
+fn taker(model: &Model, gap: &Gap, slice: &Slice, is_urgent: bool) -> Option<Taker> {
     Some(match slice.occupant.what() {
         What::Edge | What::Lost => Taker::Unknown,
         What::Nmi => Taker::Nmi,
@@ -152,11 +164,16 @@ fn taker(model: &Model, gap: &Gap, slice: &Slice) -> Option<Taker> {
             // was seen in it tells of anything.
             if task.tid.is_idle() {
                 return Some(match slice.begin_ns > gap.range.begin.as_ns() {
-                    true => Taker::Throttled,
+                    true => Taker::Throttled { ran: None },
                     false => Taker::Unknown,
                 });
             }
-            Taker::Task { comm: task.comm }
+            match is_urgent && slice.occupant.is_throttled() {
+                true => Taker::Throttled {
+                    ran: Some(task.comm),
+                },
+                false => Taker::Task { comm: task.comm },
+            }
         }
     })
 }

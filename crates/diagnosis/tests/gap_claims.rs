@@ -63,12 +63,30 @@ fn an_interrupt_in_a_gap_of_the_hypervisor_keeps_its_own_share() {
 fn an_idle_cpu_in_the_middle_of_a_window_is_throttling_and_no_task() {
     let trace = looking().at(100).preempt(LOOKER, Task::IDLE);
     let trace = trace.at(50_100).block(Task::IDLE, LOOKER);
-    let expect = [(Taker::Throttled, 50_002)];
+    let expect = [(Taker::Throttled { ran: None }, 50_002)];
     check(trace.at(60_000).irq(30, "disk"), (99, 50_101), &expect);
     // That the CPU still idled when it began is the fault of a switch that was not recorded.
     let trace = looking().at(100).block(LOOKER, Task::IDLE);
     let trace = trace.at(300).irq(30, "disk").at(301).irq_end(30);
     check(trace, (200, 250), &[(Taker::Unknown, 50)]);
+}
+
+#[test]
+fn an_ordinary_task_in_the_place_of_a_real_time_one_ran_by_throttling() {
+    const FAIR: Task = Task::fair(300, "sh");
+    let ran = |looker: Task| {
+        let trace = SyntheticTrace::new().at(20).run(looker);
+        let trace = trace.at(100).preempt(looker, FAIR);
+        trace.at(50_100).preempt(FAIR, looker).at(60_000)
+    };
+    let sh = || Some("sh".to_owned());
+    let expect = [(Taker::Throttled { ran: sh() }, 50_002)];
+    let trace = ran(LOOKER).irq(30, "disk");
+    check(trace, (99, 50_101), &expect);
+    // Who looks as an ordinary task gives way to others, which is no limit.
+    let ordinary = Task::fair(LOOKER.tid, LOOKER.comm);
+    let expect = [(Taker::Task { comm: "sh".into() }, 50_002)];
+    check(ran(ordinary).irq(30, "disk"), (99, 50_101), &expect);
 }
 
 #[test]

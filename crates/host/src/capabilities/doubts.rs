@@ -1,16 +1,38 @@
 //! What makes this machine's figures doubtful: plain capabilities → doubts, each with its remedy.
 
-use event::ErrorKind;
+use event::{Duration, ErrorKind};
 
-use super::{Capabilities, Effect, Lack, Preemption};
+use super::{Capabilities, Effect, FairServer, Lack, Preemption};
 
 /// An idle state that takes longer to leave makes tasks late.
 const IDLE_EXIT_US_FINE: i64 = 20;
 /// Clocksources whose reading goes through a device.
 const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "jiffies"];
 
+/// The share that the fair server has unless somebody sets it.
+const SERVED_DEFAULT: f64 = 0.05;
+
 fn doubt(what: &str, found: impl Into<String>, fix: impl Into<String>) -> Lack {
     Lack::new(Effect::Doubts, ErrorKind::Unsupported, what, found, fix)
+}
+
+/// What a fair server leaves to real-time tasks, what it is set to, and what lifts it: no sysctl.
+fn served(server: FairServer) -> (f64, String, &'static str) {
+    match (server.runtime_ns, server.period_ns) {
+        (Some(runtime_ns), Some(period_ns)) => {
+            let taken = runtime_ns as f64 / period_ns.max(1) as f64;
+            let [runtime, period] = [runtime_ns, period_ns].map(Duration::from_ns);
+            let found = format!("the fair server gives ordinary tasks {runtime} of {period}");
+            let fix = "for each CPU: echo 0 | sudo tee \
+                       /sys/kernel/debug/sched/fair_server/cpuN/runtime";
+            (1.0 - taken, found, fix)
+        }
+        _ => {
+            let found = "the fair server, which this kernel lets nobody read or set (lockdown)";
+            let fix = "keep ordinary tasks away: sudo rtscope shield --cpu N --apply";
+            (1.0 - SERVED_DEFAULT, found.to_owned(), fix)
+        }
+    }
 }
 
 impl Capabilities {
@@ -143,13 +165,21 @@ impl Capabilities {
 
     /// What RT throttling does to a real-time task that wants this share of its CPU for itself.
     pub fn throttling_doubt(&self, share: f64) -> Option<Lack> {
+        let (granted, found, fix) = match self.scheduler.fair_server {
+            Some(server) => served(server),
+            None => self.limited()?,
+        };
+        let what = "RT throttling may stop a real-time task that does not sleep";
+        let kind = ErrorKind::PermissionDenied;
+        (share > granted).then(|| Lack::new(Effect::Doubts, kind, what, found, fix))
+    }
+
+    /// What `kernel.sched_rt_runtime_us` leaves to real-time tasks, where it is and what lifts it.
+    fn limited(&self) -> Option<(f64, String, &'static str)> {
         let (runtime_us, period_us) = (self.scheduler.rt_runtime_us?, self.scheduler.rt_period_us?);
         let granted = runtime_us as f64 / period_us.max(1) as f64;
-        let what = "RT throttling may stop a real-time task that does not sleep";
         let found = format!("kernel.sched_rt_runtime_us={runtime_us} of {period_us}");
         let fix = "sudo sysctl kernel.sched_rt_runtime_us=-1";
-        let kind = ErrorKind::PermissionDenied;
-        (runtime_us >= 0 && share > granted)
-            .then(|| Lack::new(Effect::Doubts, kind, what, found, fix))
+        (runtime_us >= 0).then_some((granted, found, fix))
     }
 }

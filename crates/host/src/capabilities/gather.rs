@@ -11,7 +11,9 @@ use rustix::process::{Resource, getrlimit};
 
 use super::hypervisor;
 use super::parse::{self, PreemptionSources};
-use super::{Background, Bpf, Capabilities, Machine, Preemption, Privileges, Scheduler, Tracefs};
+use super::{
+    Background, Bpf, Capabilities, FairServer, Machine, Preemption, Privileges, Scheduler, Tracefs,
+};
 
 /// The capabilities of this machine, now, for this process. What the kernel does with programs is
 /// found out by trying, which is up to the caller: `bpf`, all but a setting that is read here.
@@ -122,9 +124,21 @@ fn scheduler(mounts: &str) -> Scheduler {
         preemption: preemption(),
         rt_runtime_us: number("/proc/sys/kernel/sched_rt_runtime_us"),
         rt_period_us: number("/proc/sys/kernel/sched_rt_period_us"),
+        fair_server: fair_server(),
         cgroup_rt_runtime_us: budget,
         cgroup: cgroup.map(|path| path.display().to_string()),
     }
+}
+
+/// Its settings are a folder for each CPU.
+fn fair_server() -> Option<FairServer> {
+    let folders = std::fs::read_dir("/sys/kernel/debug/sched/fair_server").ok()?;
+    let server = |folder: std::fs::DirEntry| FairServer {
+        runtime_ns: number(folder.path().join("runtime")),
+        period_ns: number(folder.path().join("period")),
+    };
+    let servers = folders.flatten().map(server);
+    servers.max_by_key(|server| server.runtime_ns)
 }
 
 fn preemption() -> Preemption {

@@ -165,6 +165,16 @@ impl Preemption {
     }
 }
 
+/// What ordinary tasks get of a CPU that a real-time task wants for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FairServer {
+    /// So much of each period, on the CPU where it is most; none where the kernel lets nobody read
+    /// it.
+    pub runtime_ns: Option<i64>,
+    /// The period there.
+    pub period_ns: Option<i64>,
+}
+
 /// Real-time scheduling.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scheduler {
@@ -174,6 +184,9 @@ pub struct Scheduler {
     pub rt_runtime_us: Option<i64>,
     /// `kernel.sched_rt_period_us`.
     pub rt_period_us: Option<i64>,
+    /// The deadline server of ordinary tasks, which since Linux 6.12 does what `rt_runtime_us` did
+    /// before; none where the kernel has none, or keeps its settings (debugfs) from us.
+    pub fair_server: Option<FairServer>,
     /// The real-time budget of our control group, where the kernel has RT_GROUP_SCHED: 0 forbids
     /// real-time priorities even to root.
     pub cgroup_rt_runtime_us: Option<i64>,

@@ -419,6 +419,35 @@ fn throttling_is_in_the_way_of_whoever_wants_more_than_it_grants() {
 }
 
 #[test]
+fn where_a_fair_server_throttles_the_sysctl_lifts_nothing() {
+    let check = |set_ns: Option<(i64, i64)>, share: f64, expect: Option<&str>| {
+        let mut capabilities = able();
+        capabilities.scheduler.rt_runtime_us = Some(-1);
+        capabilities.scheduler.rt_period_us = Some(1_000_000);
+        capabilities.scheduler.fair_server = Some(FairServer {
+            runtime_ns: set_ns.map(|(runtime_ns, _)| runtime_ns),
+            period_ns: set_ns.map(|(_, period_ns)| period_ns),
+        });
+        let doubt = capabilities.throttling_doubt(share);
+        let words = doubt.map(|doubt| format!("{}; {}", doubt.found, doubt.fix));
+        match (&words, expect) {
+            (Some(words), Some(part)) => assert!(words.contains(part), "{words}"),
+            (words, expect) => assert_eq!(words.as_deref(), expect, "{set_ns:?} {share}"),
+        }
+    };
+    let default = Some((50_000_000, 1_000_000_000));
+    check(default, 0.5, None);
+    check(
+        default,
+        0.99,
+        Some("50.000 ms of 1.000 s; for each CPU: echo 0"),
+    );
+    check(Some((0, 1_000_000_000)), 1.0, None);
+    check(None, 0.5, None);
+    check(None, 0.99, Some("rtscope shield"));
+}
+
+#[test]
 fn what_functions_lack_keeps_nobody_from_recording() {
     let check = |functions: Option<Functions>, expect: Option<&str>| {
         let mut capabilities = able();

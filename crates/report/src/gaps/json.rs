@@ -92,7 +92,7 @@ fn kind(taker: &Taker) -> &'static str {
         Taker::Hardirq { .. } => "hardirq",
         Taker::Softirq { .. } => "softirq",
         Taker::Task { .. } => "task",
-        Taker::Throttled => "throttled",
+        Taker::Throttled { .. } => "throttled",
         Taker::Below => "below_kernel",
         Taker::Unknown => "unknown",
     }

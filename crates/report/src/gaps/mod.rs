@@ -151,7 +151,10 @@ fn name(taker: &Taker) -> String {
             None => format!("softirq {vector}"),
         },
         Taker::Task { comm } => format!("task {comm}"),
-        Taker::Throttled => "RT throttling (kernel.sched_rt_runtime_us): the CPU idled".into(),
+        Taker::Throttled { ran: None } => {
+            "RT throttling (kernel.sched_rt_runtime_us): the CPU idled".into()
+        }
+        Taker::Throttled { ran: Some(comm) } => format!("throttled: {comm} ran"),
         Taker::Below => "below the kernel: hardware, firmware or hypervisor".into(),
         Taker::Unknown => "not recorded".into(),
     }
@@ -246,7 +249,12 @@ pub(super) mod tests {
         check(disk, 50, (None, Some(10)), Held::Held);
         check(Taker::Below, 50, (None, Some(49)), Held::Exceeded);
         check(Taker::Below, 50, (Some(60), Some(50)), Held::Held);
-        check(Taker::Throttled, 50, (None, Some(10)), Held::Held);
+        check(
+            Taker::Throttled { ran: None },
+            50,
+            (None, Some(10)),
+            Held::Held,
+        );
         check(Taker::Unknown, 50, (None, Some(10)), Held::Unknown);
         check(Taker::Unknown, 50, (Some(10), Some(10)), Held::Exceeded);
     }
