@@ -77,6 +77,68 @@ fn a_late_sample_is_explained_by_the_hog_that_caused_it() {
 }
 
 #[test]
+fn the_longest_late_samples_are_kept_in_whatever_order_they_come() {
+    let _alone = testkit::privileged();
+    if !testkit::two_cpus("the_longest_late_samples_are_kept_in_whatever_order_they_come") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cpu, _) = scene::cpus();
+    let _off = task::stay_off(cpu).expect("out of the way");
+    // The longest are neither the first nor the last, and one comes before the threshold has risen.
+    let lengths_ms = [20, 90, 30, 120, 40, 60, 25];
+    let hog = thread("cyc-hog", cpu, Policy::Fifo(90), move || {
+        pause(2_500);
+        for ms in lengths_ms {
+            burn(ms);
+            pause(500);
+        }
+    });
+    let cpu = cpu.0.to_string();
+    let words = "measure cyclic --over 10ms --worst 2 --for 8s --json --cpu";
+    let words: Vec<&str> = words.split(' ').chain([&*cpu]).collect();
+    let output = rtscope(&words, folder.path());
+    hog.join().expect("ended");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let late = &found["late"];
+    let samples = late["samples"].as_array().expect("late samples");
+    let ms = |sample: &Value| {
+        let latency_ns = sample["diagnosis"]["activations"][0]["latency_ns"].as_i64();
+        latency_ns.map(|ns| ns / 1_000_000)
+    };
+    let kept: Vec<Option<i64>> = samples.iter().map(ms).collect();
+    let is_one = |at: usize, least: i64| kept.get(at).is_some_and(|ms| *ms >= Some(least));
+    // What the host takes makes them longer, never shorter.
+    assert!(
+        kept.len() == 2 && is_one(0, 119) && is_one(1, 89),
+        "{kept:?}"
+    );
+    let accuses = |sample: &Value| sample.to_string().contains("cyc-hog");
+    assert!(samples.iter().all(accuses), "{late}");
+    assert!(late["suppressed"].as_u64() >= Some(1), "{late}");
+    let folders = std::fs::read_dir(folder.path().join("rtscope-snapshots")).expect("a folder");
+    assert_eq!(folders.count(), 2, "those that fell out went with theirs");
+}
+
+#[test]
+fn who_explains_each_sample_as_it_comes_measures_no_longer_than_was_asked() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    // Each is late, and as many are explained as there is room for.
+    let words = "measure cyclic --cpu 0 --over 1us --worst 1000 --for 1s --quiet";
+    let words: Vec<&str> = words.split(' ').collect();
+    let output = rtscope(&words, folder.path());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let count = text
+        .lines()
+        .find_map(|line| line.split_once(" samples in "));
+    let count: Option<u64> = count.and_then(|(count, _)| count.parse().ok());
+    assert!(count.is_some_and(|count| count <= 1_001), "{count:?}");
+}
+
+#[test]
 fn old_scripts_find_cyclictest_under_both_names() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

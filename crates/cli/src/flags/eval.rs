@@ -108,7 +108,9 @@ pub struct Eval {
     pub trigger: Vec<String>,
     /// An application in place of our threads, under these loads
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "compare")]
-    #[arg(conflicts_with_all = ["interval", "no_explain", "warm_up", "exec"])]
+    // What says how our threads measure means nothing to it.
+    #[arg(conflicts_with_all = ["cpu", "prio", "interval", "no_hw", "warm_up"])]
+    #[arg(conflicts_with_all = ["no_explain", "exec"])]
     #[arg(hide_short_help = true)]
     pub command: Vec<OsString>,
 }

@@ -296,6 +296,25 @@ mod tests {
     }
 
     #[test]
+    fn what_says_how_our_threads_measure_is_refused_beside_an_application() {
+        let check = |words: &str, is_taken: bool| {
+            let words = format!("eval {words} --budget 1ms -- true");
+            let typed = Typed::try_parse_from(words.split_whitespace());
+            assert_eq!(typed.is_ok(), is_taken, "{words}");
+        };
+        check("--for 10s --load none --worst 3", true);
+        for words in [
+            "--cpu 1",
+            "--prio 80",
+            "--interval 1ms",
+            "--no-hw",
+            "--warm-up 1s",
+        ] {
+            check(words, false);
+        }
+    }
+
+    #[test]
     fn loads_stay_off_isolated_cpus_unless_told() {
         let check = |words: &str, expect: &[u32]| {
             let found: Vec<u32> = options(words)

@@ -8,14 +8,14 @@ use host::task;
 use measure::cyclic::Reading;
 use report::{Cyclic, Late, cyclic_json, cyclic_text, cyclictest_histogram};
 
-use super::explained::{self, Explain};
+use super::explained;
 use super::phases::{self, Phases};
 use super::session::{Found, Session};
 use super::worst::WorstHits;
 use crate::exit::{Outcome, print_answer, write_file};
 use crate::flags;
 use crate::live::{Live, stdout_columns};
-use crate::options::{CyclicOptions, CyclicOutput};
+use crate::options::{CyclicOptions, CyclicOutput, ExplainOptions};
 use crate::paint::Paint;
 use crate::signals;
 use crate::verbs::watch::NOT_EXPLAINED;
@@ -37,18 +37,17 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     if options.is_urgent() {
         capabilities.require(Verb::Measure)?;
     }
-    let explain = explain.map(|explain| Explain {
-        over: explain.over,
-        output: explain.output,
-        worst: explain.worst,
-        actions: explain.actions,
-    });
     if explain.is_some() || options.phases {
         capabilities.require(Verb::Watch)?;
     }
     if let Some(path) = &histogram {
         // Nobody waits for hours to learn that the file has no place.
         write_file(path, "")?;
+    }
+    if let Some(explain) = &explain {
+        explained::check(explain)?;
+        // The threads end by themselves: whoever explains late samples has no time to look.
+        options.plan.sampled_for = options.run_for;
     }
     let phases = phases::arm(&mut options)?;
     let mut session = match &explain {
@@ -110,7 +109,7 @@ fn outcome(found: &Found, limit: Option<Duration>, explained: bool) -> Outcome {
 /// Measures under a watch: late samples are shown as they come, or the worst kept for the object.
 fn explain_late(
     session: &mut Session,
-    explain: &Explain,
+    explain: &ExplainOptions,
     capabilities: &Capabilities,
     (paint, json): (Paint, bool),
 ) -> Result<Late> {

@@ -1,8 +1,6 @@
 //! A cyclic measurement under a watch: each late sample is explained.
 
-use std::path::PathBuf;
-
-use bpf_host::Members;
+use bpf_host::{Members, Watch};
 use capture::Keep;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Duration, Instant, Result, TaskPattern, TimeRange};
@@ -12,31 +10,30 @@ use report::Late;
 
 use super::session::Session;
 use crate::flags::Until;
-use crate::options::{Actions, BUFFER_DEFAULT_BYTES, Rate, SnapshotOptions, Target, WatchOptions};
+use crate::options::{
+    BUFFER_DEFAULT_BYTES, ExplainOptions, Rate, SnapshotOptions, Target, WatchOptions,
+};
 use crate::paint::Paint;
 use crate::verbs::watch::{self, Observer, Running, hit_value};
 
 /// How the measuring threads are called.
 const THREADS: &str = "rtscope-cyc*";
 
-/// What is explained.
-#[derive(Clone, Debug)]
-pub(super) struct Explain {
-    /// Late samples: longer than this.
-    pub(super) over: Duration,
-    /// The folder of snapshots.
-    pub(super) output: PathBuf,
-    /// The worst of them, so many.
-    pub(super) worst: usize,
-    /// What is done at each.
-    pub(super) actions: Actions,
+/// Refuses a function for late samples that cannot be read, or that the kernel refuses: nobody
+/// measures for minutes to learn that.
+pub(super) fn check(explain: &ExplainOptions) -> Result<()> {
+    if explain.actions.bpf_action.is_none() {
+        return Ok(());
+    }
+    // It says so of one that was linked into the programs that would find the samples.
+    Watch::start(&watch::session(&options(explain))?.watch).map(drop)
 }
 
 /// Watches the threads of a session that is held, from its begin until it is over, and says how it
 /// went. Each explained sample goes to `hit`.
 pub(super) fn watch(
     session: &mut Session,
-    explain: &Explain,
+    explain: &ExplainOptions,
     capabilities: &Capabilities,
     hit: &mut dyn FnMut(&HitReport) -> Result<()>,
 ) -> Result<Late> {
@@ -64,12 +61,12 @@ pub(super) fn watch(
 }
 
 /// Who prints late samples as `rtscope watch` does.
-pub(super) fn printer(explain: &Explain, paint: Paint) -> Observer {
+pub(super) fn printer(explain: &ExplainOptions, paint: Paint) -> Observer {
     Observer::new(&options(explain), paint, false)
 }
 
-fn options(explain: &Explain) -> WatchOptions {
-    let Explain {
+fn options(explain: &ExplainOptions) -> WatchOptions {
+    let ExplainOptions {
         over,
         output,
         worst,

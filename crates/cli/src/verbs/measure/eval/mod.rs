@@ -27,7 +27,7 @@ use self::threads::{Beside, Plain};
 use super::gaps::Search;
 use super::loads::Loads;
 use super::worst::WorstHits;
-use super::{cyclictest, workload};
+use super::{cyclictest, explained, workload};
 use crate::exit::{Outcome, print_answer};
 use crate::flags;
 use crate::options::{EvalOptions, positive_duration};
@@ -52,6 +52,9 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
         (Some(folder), _) | (None, Some(folder)) => folder.clone(),
         (None, None) => folder::unused(),
     };
+    threads::explain(&options, &folder)
+        .as_ref()
+        .map_or(Ok(()), explained::check)?;
     let head = earlier::head(typed, &options, &capabilities);
     let evaluation = match resumed {
         Some((journal, record)) => {

@@ -14,8 +14,8 @@ use report::{Late, Series};
 use super::earlier;
 use super::intervals::Intervals;
 use crate::live::Live;
-use crate::options::EvalOptions;
-use crate::verbs::measure::explained::{self, Explain};
+use crate::options::{EvalOptions, ExplainOptions};
+use crate::verbs::measure::explained;
 use crate::verbs::measure::gaps::Search;
 use crate::verbs::measure::loads::Loads;
 use crate::verbs::measure::session::{Found, Session};
@@ -147,7 +147,7 @@ fn until_over(
     output: &Path,
     hits: &mut WorstHits,
 ) -> Result<Option<Late>> {
-    let Some(over) = options.over else {
+    let Some(explain) = explain(options, output) else {
         session.until_over(|_| ());
         return Ok(None);
     };
@@ -155,13 +155,17 @@ fn until_over(
         hits.add(report);
         Ok(())
     };
-    let explain = Explain {
-        over,
-        output: output.join("snapshots"),
+    explained::watch(session, &explain, capabilities, &mut keep).map(Some)
+}
+
+/// What is explained of an evaluation in this folder.
+pub(super) fn explain(options: &EvalOptions, folder: &Path) -> Option<ExplainOptions> {
+    Some(ExplainOptions {
+        over: options.over?,
+        output: folder.join("snapshots"),
         worst: options.worst,
         actions: options.actions.clone(),
-    };
-    explained::watch(session, &explain, capabilities, &mut keep).map(Some)
+    })
 }
 
 /// Looks at the figures at the end of each stretch and of each interval, and for gaps when it is
