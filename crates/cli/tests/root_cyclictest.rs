@@ -90,6 +90,7 @@ fn unquiet(program: &mut Command) -> std::collections::BTreeSet<String> {
 #[test]
 fn the_same_command_line_has_the_same_threads_output_and_complaints() {
     let _alone = testkit::privileged();
+    let _clean = cyclictest::CleanUp;
     let name = "command lines beside cyclictest's";
     if !cyclictest::is_there(name) {
         return;
@@ -133,6 +134,7 @@ fn the_same_command_line_has_the_same_threads_output_and_complaints() {
 #[test]
 fn every_measuring_thread_is_called_as_cyclictests_are() {
     let _alone = testkit::privileged();
+    let _clean = cyclictest::CleanUp;
     let mut child = ours()
         .args(["-q", "-D", "20", "-i", "10000"])
         .stdout(std::process::Stdio::null())

@@ -166,6 +166,7 @@ fn run(scene: &str, program: &Command) -> Ran {
 #[test]
 fn files_cpus_users_and_signals_mean_what_they_do_to_cyclictest() {
     let _alone = testkit::privileged();
+    let _clean = cyclictest::CleanUp;
     let name = "scenes beside cyclictest's";
     if !cyclictest::is_there(name) || !testkit::two_cpus(name) {
         return;
@@ -198,6 +199,7 @@ fn files_cpus_users_and_signals_mean_what_they_do_to_cyclictest() {
 #[test]
 fn a_length_has_as_many_samples_as_cyclictest_takes_in_it() {
     let _alone = testkit::privileged();
+    let _clean = cyclictest::CleanUp;
     if !cyclictest::is_there("lengths beside cyclictest's") {
         return;
     }
@@ -225,6 +227,7 @@ fn a_length_has_as_many_samples_as_cyclictest_takes_in_it() {
 #[test]
 fn whose_reader_has_gone_dies_of_it_and_who_says_all_at_the_end_does_not() {
     let _alone = testkit::privileged();
+    let _clean = cyclictest::CleanUp;
     if !cyclictest::is_there("readers beside cyclictest's") {
         return;
     }

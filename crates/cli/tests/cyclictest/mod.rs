@@ -20,6 +20,28 @@ pub fn is_there(name: &str) -> bool {
     is_there
 }
 
+/// Removes what both leave in shared memory where a signal ends them, once the test is over.
+pub struct CleanUp;
+
+impl Drop for CleanUp {
+    fn drop(&mut self) {
+        let files = std::fs::read_dir("/dev/shm")
+            .into_iter()
+            .flatten()
+            .flatten();
+        for file in files {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let pid = name
+                .strip_prefix("cyclictest")
+                .and_then(|pid| pid.parse::<u32>().ok());
+            // One that still measures keeps its own.
+            if pid.is_some_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()) {
+                std::fs::remove_file(file.path()).ok();
+            }
+        }
+    }
+}
+
 /// Runs of digits as one letter, without the blanks before: what was measured differs each time.
 pub fn shape(text: &str) -> String {
     let mut shape = String::new();
