@@ -154,6 +154,8 @@ struct giving {
     /* Open, or -1 where its name leads nowhere any more: the mapping then has to do. */
     int fd;
     uint32_t set;
+    /* Bytes that its rings lack. */
+    uint64_t needed;
 };
 
 static int give_memory(const struct giving *giving, uint64_t offset, uint64_t bytes)
@@ -185,26 +187,72 @@ static void give_ring(uint32_t cpu, void *context)
                                 __ATOMIC_RELAXED);
 }
 
-void rtscope_file_give(struct rtscope_file *file, uint32_t set)
+/* Every ring is absent until it has memory; `tail` sends the inline path to where this is seen. */
+static void make_absent(const struct rtscope_header *header, uint32_t set)
 {
-    const struct giving giving = {file, open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC), set};
-    rtscope_cpus_online(give_ring, (void *)&giving);
+    const uint64_t bytes = rtscope_set_of(header, set).ring_bytes;
+    struct rtscope_ring *const rings = rtscope_rings_of(header, set);
+    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++) {
+        rings[cpu].absent = 1;
+        rings[cpu].tail = rings[cpu].head - bytes;
+    }
+}
+
+static void count_absent(uint32_t cpu, void *context)
+{
+    struct giving *const giving = context;
+    const struct rtscope_header *const header = giving->file->header;
+    if (cpu < header->rings_length && rtscope_rings_of(header, giving->set)[cpu].absent)
+        giving->needed += rtscope_set_of(header, giving->set).ring_bytes;
+}
+
+/* Gives what a user's files may have together, or nothing: what of it is beyond goes again, so that
+ * of many that start at once none has more. Nobody writes to these rings yet. */
+static void give_within(struct giving *giving, int folder, uint64_t per_user)
+{
+    const struct rtscope_header *const header = giving->file->header;
+    const struct rtscope_set set = rtscope_set_of(header, giving->set);
+    rtscope_cpus_online(count_absent, giving);
+    if (giving->needed == 0 || giving->needed > rtscope_left_of_user(folder, per_user))
+        return;
+    rtscope_cpus_online(give_ring, giving);
+    /* Who takes the last of it keeps that. */
+    if (rtscope_left_of_user(folder, per_user + 1) > 0)
+        return;
+    make_absent(header, giving->set);
+    (void)fallocate(giving->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    (off_t)set.data_offset, (off_t)(header->rings_length * set.ring_bytes));
+}
+
+void rtscope_file_give(struct rtscope_file *file, uint32_t set, uint64_t per_user)
+{
+    struct giving giving = {file, open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC), set, 0};
+    char path[RTSCOPE_PATH_MAX];
+    memcpy(path, file->path, sizeof path);
+    *strrchr(path, '/') = '\0';
+    const int folder = per_user ? rtscope_directory_open(path, 0) : -1;
+    if (!per_user)
+        rtscope_cpus_online(give_ring, &giving);
+    else if (folder >= 0 && giving.fd >= 0)
+        give_within(&giving, folder, per_user);
+    if (folder >= 0)
+        close(folder);
     if (giving.fd >= 0)
         close(giving.fd);
 }
 
-/* Every ring is absent until it has memory; `tail` sends the inline path to where this is seen. */
-static void make_rings(struct rtscope_file *file, int fd, const struct rtscope_settings *settings)
+static void make_rings(struct rtscope_file *file, int fd, const struct rtscope_settings *settings,
+                       int folder)
 {
-    const struct rtscope_header *const header = file->header;
-    for (uint32_t set = 0; set < header->sets_length; set++) {
-        struct rtscope_ring *const rings = rtscope_rings_of(header, set);
-        struct giving giving = {file, fd, set};
-        for (uint32_t cpu = 0; cpu < header->rings_length; cpu++) {
-            rings[cpu].absent = 1;
-            rings[cpu].tail = (uint64_t)0 - settings->sets[set].ring_bytes;
-        }
-        if (rtscope_set_takes_memory(&settings->sets[set]))
+    for (uint32_t place = 0; place < file->header->sets_length; place++) {
+        const struct rtscope_set_plan *const set = &settings->sets[place];
+        struct giving giving = {file, fd, place, 0};
+        make_absent(file->header, place);
+        if (!rtscope_set_takes_memory(set))
+            continue;
+        if (set->rings.per_user)
+            give_within(&giving, folder, set->rings.per_user);
+        else
             rtscope_cpus_online(give_ring, &giving);
     }
 }
@@ -289,7 +337,7 @@ static void *map_closed(int fd, const struct rtscope_header *plan)
 }
 
 static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *plan,
-                const struct rtscope_settings *settings)
+                const struct rtscope_settings *settings, int folder)
 {
     const uint64_t front = end_of_controls(plan);
     if (is_beyond_memory(settings) || is_beyond_limit(plan->file_bytes) ||
@@ -316,7 +364,7 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
         return -1;
     }
     memcpy(file->header, plan, sizeof *plan);
-    make_rings(file, fd, settings);
+    make_rings(file, fd, settings, folder);
     __atomic_store_n(&file->header->magic, RTSCOPE_MAGIC, __ATOMIC_RELEASE);
     return 0;
 }
@@ -357,7 +405,7 @@ static int create_planned(struct rtscope_file *file, const struct rtscope_settin
     const int fd = openat(place->folder, name, flags, 0600);
     if (fd < 0)
         return -1;
-    const int result = fill(file, fd, plan, settings);
+    const int result = fill(file, fd, plan, settings, place->folder);
     const int reason = errno;
     if (result != 0)
         unlinkat(place->folder, name, 0);

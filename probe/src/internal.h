@@ -50,6 +50,8 @@ struct rtscope_ring_rules {
     uint64_t at_most;
     /* So many for those of all processes together, of which the next takes a part. */
     uint64_t in_all;
+    /* So much memory for the files of all processes in a folder, whoever asked for their size. */
+    uint64_t per_user;
 };
 
 /* A set of rings, before the file is made. */
@@ -126,6 +128,8 @@ struct rtscope_sizes {
 };
 /* Bytes that the rings of all processes in `folder` take; it looks no further than to `most`. */
 uint64_t rtscope_rings_bytes(int folder, const struct rtscope_sizes *sizes, uint64_t most);
+/* What is left in `folder` of so much memory for all files of rings. */
+uint64_t rtscope_left_of_user(int folder, uint64_t most);
 
 /* settings.c */
 /* Reads a small file into `text`; returns its length, or -1. */
@@ -157,8 +161,9 @@ struct rtscope_set rtscope_set_of(const struct rtscope_header *header, uint32_t 
 /* The first ring of a set. */
 struct rtscope_ring *rtscope_rings_of(const struct rtscope_header *header, uint32_t place);
 /* Gives the rings of a set, of CPUs that are online, their memory in the file, where they have
- * none. */
-void rtscope_file_give(struct rtscope_file *file, uint32_t set);
+ * none, and where all files of the folder then take no more than `per_user` (0: as much as they
+ * like). */
+void rtscope_file_give(struct rtscope_file *file, uint32_t set, uint64_t per_user);
 /* Makes pages of the rings this process's, so much of each, so that no event waits for them. */
 void rtscope_file_warm(const struct rtscope_file *file, uint32_t set, uint64_t bytes);
 /* Gives pages of the file memory now, so that no store can fail later. */
@@ -291,8 +296,8 @@ unsigned rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsi
 /* The same also of rules whose filter the recorder still has to give. */
 unsigned rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned level,
                                   const char *provider, const char *name);
-/* What the session of a set asks of its rings, in the lines `!ring SIZE`, `!ring-at-most SIZE` and
- * `!rings-in-all SIZE`. */
+/* What the session of a set asks of its rings, in the lines `!ring SIZE`, `!ring-at-most SIZE`,
+ * `!rings-in-all SIZE` and `!rings-per-user SIZE`. */
 struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules,
                                                     uint32_t set);
 

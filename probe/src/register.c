@@ -138,7 +138,7 @@ static void warm(uint32_t place)
     const struct rtscope_set_plan *const set = &process.settings.sets[place];
     const int is_chosen = process.settings.ring_bytes_asked || set->rings.exactly;
     process.warm_sets |= 1u << place;
-    rtscope_file_give(&process.file, place);
+    rtscope_file_give(&process.file, place, rtscope_event_rules_rings(&rules, place).per_user);
     rtscope_file_warm(&process.file, place, is_chosen ? set->ring_bytes : WARM_BYTES);
 }
 

@@ -147,3 +147,10 @@ uint64_t rtscope_rings_bytes(int folder, const struct rtscope_sizes *sizes, uint
     closedir(list);
     return bytes;
 }
+
+uint64_t rtscope_left_of_user(int folder, uint64_t most)
+{
+    static const struct rtscope_sizes as_they_are = {0, UINT64_MAX, 0};
+    const uint64_t taken = rtscope_rings_bytes(folder, &as_they_are, most);
+    return taken < most ? most - taken : 0;
+}

@@ -249,7 +249,8 @@ struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_r
 {
     const struct rtscope_ring_rules rings = {largest(rules, set, "!ring "),
                                              largest(rules, set, "!ring-at-most "),
-                                             largest(rules, set, "!rings-in-all ")};
+                                             largest(rules, set, "!rings-in-all "),
+                                             largest(rules, set, "!rings-per-user ")};
     return rings;
 }
 

@@ -19,6 +19,9 @@
 #define ALL_PARTS 16u
 /* Rings that have to be small have at least so many bytes. */
 #define RING_BYTES_SMALL (UINT64_C(64) << 10)
+/* Where all programs of a user have a bound, the next has a part of what is left of it, so small
+ * that a thousand find some. */
+#define USER_PARTS 256u
 char rtscope_desk[RTSCOPE_DESK_BYTES];
 
 long rtscope_read_small(const char *path, char *text, size_t size)
@@ -88,6 +91,14 @@ static uint64_t share_of_all(const struct rtscope_settings *settings,
     return used < rules->in_all ? (rules->in_all - used) / ALL_PARTS : 0;
 }
 
+/* As many sub-buffers as there are to be, or, where little is left of what a user has, two. */
+static uint64_t least_bytes(const struct rtscope_settings *settings,
+                            const struct rtscope_set_plan *set)
+{
+    const uint64_t count = set->is_wanted && set->rings.per_user ? 2 : settings->subbuffers;
+    return count * RTSCOPE_SUBBUFFER_BYTES_MIN;
+}
+
 /* What a recorder would like, as far as there is room; a program that is not recorded when it
  * starts has small rings, for whom comes later. */
 static uint64_t bytes_of_choice(const struct rtscope_settings *settings,
@@ -96,7 +107,7 @@ static uint64_t bytes_of_choice(const struct rtscope_settings *settings,
     if (!set->is_wanted)
         return RING_BYTES_DEFAULT;
     const uint32_t cpus = rtscope_cpus_possible();
-    uint64_t most = room(settings, folder, cpus);
+    uint64_t most = room(settings, folder, cpus), least = RING_BYTES_SMALL;
     uint64_t bytes = RING_BYTES_DEFAULT;
     if (set->rings.at_most)
         bytes = rtscope_power_of_two(set->rings.at_most);
@@ -104,7 +115,13 @@ static uint64_t bytes_of_choice(const struct rtscope_settings *settings,
         const uint64_t share = share_of_all(settings, &set->rings, folder, cpus);
         most = share < most ? share : most;
     }
-    while (bytes > most && bytes > RING_BYTES_SMALL)
+    if (set->rings.per_user) {
+        const uint64_t left = rtscope_left_of_user(folder, set->rings.per_user);
+        const uint64_t share = left / USER_PARTS / cpus;
+        most = share < most ? share : most;
+        least = least_bytes(settings, set);
+    }
+    while (bytes > most && bytes > least)
         bytes /= 2;
     return bytes;
 }
@@ -159,7 +176,6 @@ static void fit_lockable(struct rtscope_settings *settings, uint64_t least)
 
 void rtscope_settings_size(struct rtscope_settings *settings, int folder)
 {
-    const uint64_t least = settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN;
     const uint32_t given = sets_given(settings);
     settings->sets_length = settings->has_no_spare_sets ? given : RTSCOPE_SETS_MAX;
     for (uint32_t place = 0; place < settings->sets_length; place++) {
@@ -169,13 +185,17 @@ void rtscope_settings_size(struct rtscope_settings *settings, int folder)
             bytes = bytes_asked(settings, set);
         if (!bytes)
             bytes = bytes_of_choice(settings, set, folder);
+        const uint64_t least = least_bytes(settings, set);
         bytes = rtscope_power_of_two(bytes);
         set->ring_bytes = bytes < least ? least : bytes;
     }
-    fit_lockable(settings, least);
-    for (uint32_t place = 0; place < settings->sets_length; place++)
-        settings->sets[place].subbuffer_bytes =
-            settings->sets[place].ring_bytes / settings->subbuffers;
+    fit_lockable(settings, settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN);
+    for (uint32_t place = 0; place < settings->sets_length; place++) {
+        struct rtscope_set_plan *const set = &settings->sets[place];
+        const uint64_t bytes = set->ring_bytes / settings->subbuffers;
+        const int is_small = bytes < RTSCOPE_SUBBUFFER_BYTES_MIN;
+        set->subbuffer_bytes = is_small ? RTSCOPE_SUBBUFFER_BYTES_MIN : bytes;
+    }
 }
 
 int rtscope_settings_ask_less(struct rtscope_settings *settings)

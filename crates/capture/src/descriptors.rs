@@ -35,6 +35,11 @@ pub fn with_given_limit(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(give) }
 }
 
+/// So many files a recorder must be able to open for so many processes of one folder.
+pub(crate) fn needed(processes: usize) -> u64 {
+    processes as u64 * OF_PROCESS * 2
+}
+
 /// So many processes of one folder are recorded at most: those of one user leave half of the files
 /// to others.
 pub(crate) fn processes_max() -> usize {

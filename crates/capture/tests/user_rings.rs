@@ -150,6 +150,55 @@ fn a_program_that_ran_before_keeps_its_rings_and_is_named_when_others_were_asked
 }
 
 #[test]
+fn programs_beyond_what_their_user_may_have_are_named_and_what_they_do_is_counted() {
+    const PROGRAMS: usize = 6;
+    const EVENTS: u64 = 40;
+    let scene = Scene::new();
+    // Of those that run already each takes this, and a bit for what is beside.
+    let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").map(|list| cpus(&list));
+    let each = cpus.expect("a list") * (256 << 10);
+    let bound = 2 * each + each / 2;
+    let children: Vec<_> = (0..PROGRAMS).map(|_| scene.wait()).collect();
+    let (stop, recording): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
+    let user = scene.user(&["app"]).with_rings_per_user(Some(bound));
+    let config = RecordConfig {
+        stop: Arc::clone(&stop),
+        recording: Arc::clone(&recording),
+        begun: |config| config.recording.store(true, Ordering::Release),
+        ..scene.config(user)
+    };
+    let thread = std::thread::spawn(move || record(&config, &Capabilities::default(), "test"));
+    while !recording.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    children.into_iter().for_each(testkit::let_end);
+    stop.store(true, Ordering::Release);
+    let summary = thread.join().expect("no panic").expect("it records");
+    let said = summary.user.refused;
+    assert_eq!(said.len(), PROGRAMS - 2, "{said:?}");
+    let sound = |line: &String| {
+        line.contains("has no ring on some CPUs")
+            && line.contains(&format!("of the {bound} of --rings-per-user"))
+            && line.contains("repeat with a larger --rings-per-user")
+    };
+    assert!(said.iter().all(sound), "{said:?}");
+    let processes = summary.user.processes.iter();
+    let mut counts: Vec<_> = processes.map(|one| (one.events, one.lost())).collect();
+    counts.sort_unstable();
+    let expect = [[(0, EVENTS)].repeat(PROGRAMS - 2), [(EVENTS, 0)].repeat(2)].concat();
+    assert_eq!(counts, expect);
+}
+
+/// So many CPUs are in a list such as `0-3,6`.
+fn cpus(list: &str) -> u64 {
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        Some(last.parse::<u64>().ok()? - first.parse::<u64>().ok()? + 1)
+    };
+    list.trim_end().split(',').filter_map(range).sum()
+}
+
+#[test]
 fn what_is_left_out_is_in_no_trace_and_in_no_list() {
     let scene = Scene::new();
     let check = |words: &[&str], out: &[&str], events: u64, names: &[&str]| {

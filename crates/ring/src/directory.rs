@@ -1,11 +1,12 @@
 //! The directory where the processes of a user put their ring files.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use event::{Error, ErrorKind, Result};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
@@ -14,12 +15,13 @@ use crate::RingFile;
 use crate::layout::shown;
 use crate::{made, owned};
 
-/// Files beyond this are not looked at.
-const FILES_MAX: usize = 4096;
 /// Of a directory with more entries, the rest is not looked at in one go.
 const ENTRIES_MAX: usize = 1 << 17;
 /// The same where others wait for their turn.
 const ENTRIES_OF_TURN_MAX: usize = 1 << 13;
+/// For so long the memory of all files is what it was counted to be: of thousands that come at
+/// once, each would count all others.
+const MEMORY_STAYS: Duration = Duration::from_millis(20);
 /// How often a file is locked or made anew that others exchange behind our back.
 const TRIES_MAX: usize = 100;
 /// How names of ring files begin.
@@ -114,6 +116,8 @@ pub struct Directory {
     owner: u32,
     /// Where a look that did not see all goes on.
     looking: RefCell<Option<Dir>>,
+    /// The memory of all files, and when it was counted.
+    memory_seen: Cell<Option<(Instant, u64)>>,
 }
 
 /// What one look saw.
@@ -166,6 +170,7 @@ impl Directory {
             path,
             owner,
             looking: RefCell::new(None),
+            memory_seen: Cell::new(None),
         })
     }
 
@@ -214,6 +219,50 @@ impl Directory {
     /// What the operating system says.
     pub fn names(&self) -> Result<Vec<String>> {
         self.names_with([RINGS]).map(|[names]| names)
+    }
+
+    /// The memory of all files of rings here, also of those of other recorders, each once: as it
+    /// was a moment ago, with what [`Directory::took`] was told since.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn memory_bytes(&self) -> Result<u64> {
+        if let Some((at, bytes)) = self.memory_seen.get()
+            && at.elapsed() < MEMORY_STAYS
+        {
+            return Ok(bytes);
+        }
+        let bytes = self.count_memory()?;
+        self.memory_seen.set(Some((Instant::now(), bytes)));
+        Ok(bytes)
+    }
+
+    /// Takes note that a file here took so much memory.
+    pub fn took(&self, bytes: u64) {
+        let seen = self.memory_seen.get();
+        let more = seen.map(|(at, before)| (at, before.saturating_add(bytes)));
+        self.memory_seen.set(more);
+    }
+
+    fn count_memory(&self) -> Result<u64> {
+        /// Of the unit in which the kernel counts.
+        const BLOCK_BYTES: u64 = 512;
+        let mut dir = Dir::read_from(&self.fd).map_err(|errno| self.unreadable(errno))?;
+        let mut bytes = 0_u64;
+        for entry in dir.by_ref().take(ENTRIES_MAX) {
+            let entry = entry.map_err(|errno| self.unreadable(errno))?;
+            let name = entry.file_name();
+            if !name.to_bytes().starts_with(RINGS.as_bytes()) {
+                continue;
+            }
+            // One that ended meanwhile has none.
+            if let Ok(facts) = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                let (blocks, names) = (facts.st_blocks as u64, facts.st_nlink);
+                let own = blocks.saturating_mul(BLOCK_BYTES) / u64::from(names).max(1);
+                bytes = bytes.saturating_add(own);
+            }
+        }
+        Ok(bytes)
     }
 
     /// Whether it is still a directory that somebody else can find.
@@ -314,7 +363,16 @@ impl Directory {
         Error::io(format!("cannot read {}", self.path.display()), errno.into())
     }
 
-    /// The names that begin with each of the prefixes, sorted; so many of each at most.
+    /// How many files of rings have a name of which `is_meant` says so.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn count(&self, is_meant: impl Fn(&String) -> bool) -> Result<usize> {
+        let [names] = self.names_with([RINGS])?;
+        Ok(names.iter().filter(|name| is_meant(name)).count())
+    }
+
+    /// The names that begin with each of the prefixes, sorted.
     fn names_with<const N: usize>(&self, prefixes: [&str; N]) -> Result<[Vec<String>; N]> {
         let mut all = [const { Vec::new() }; N];
         let mut dir = Dir::read_from(&self.fd).map_err(|errno| self.unreadable(errno))?;
@@ -342,7 +400,7 @@ impl Directory {
             }
             let name = name.to_string_lossy();
             for (names, prefix) in all.iter_mut().zip(prefixes) {
-                if name.starts_with(prefix) && names.len() < FILES_MAX {
+                if name.starts_with(prefix) {
                     names.push(name.clone().into_owned());
                 }
             }

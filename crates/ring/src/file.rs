@@ -50,6 +50,8 @@ pub struct RingFile {
     claimed: Option<u32>,
     /// Whether it could not be read or written to.
     is_broken: Cell<bool>,
+    /// So much memory rings may be given; none: as much as they take.
+    given_max: Cell<Option<u64>>,
     /// Whether its rings were given memory, and why some have none.
     was_given: Cell<bool>,
     without_memory: Cell<Option<Errno>>,
@@ -99,6 +101,7 @@ impl RingFile {
             objects_read: 0,
             claimed: None,
             is_broken: Cell::new(false),
+            given_max: Cell::new(None),
             was_given: Cell::new(false),
             without_memory: Cell::new(None),
         }))
@@ -459,22 +462,49 @@ impl RingFile {
         self.write(&value.to_le_bytes(), self.layout.mode_offset)
     }
 
-    /// Gives rings their memory, where they have none, once. That some could not get any is known
-    /// from [`RingFile::without_memory`].
-    pub(crate) fn give_memory(&self) -> Result<()> {
-        if self.was_given.replace(true) || !memory::is_given_by_recorders(&self.layout) {
-            return Ok(());
-        }
+    /// Bytes that its rings lack, of CPUs that are online.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn lacks_bytes(&self) -> Result<u64> {
+        Ok(self.absent()?.len() as u64 * self.layout.ring_bytes)
+    }
+
+    /// Rings without memory, of CPUs that are online, with their heads.
+    fn absent(&self) -> Result<Vec<(u32, u64)>> {
         let mut absent = Vec::new();
         for ring in 0..self.layout.rings {
             let control = self.ring(ring)?;
             absent.extend((control.absent != 0).then_some((ring, control.head)));
         }
-        if absent.is_empty() {
+        if !absent.is_empty() {
+            let online = memory::online(self.layout.rings);
+            absent.retain(|(ring, _)| online.contains(ring));
+        }
+        Ok(absent)
+    }
+
+    /// Rings are given all that they lack, or nothing where that is more than so much.
+    pub fn give_at_most(&self, bytes: u64) {
+        self.given_max.set(Some(bytes));
+    }
+
+    /// Gives rings their memory, where they have none, once. That some could not get any is known
+    /// from [`RingFile::without_memory`].
+    pub(crate) fn give_memory(&self) -> Result<()> {
+        let (may_give, most) = (
+            memory::is_given_by_recorders(&self.layout),
+            self.given_max.get(),
+        );
+        if self.was_given.replace(true) || !(may_give || most.is_some()) {
             return Ok(());
         }
-        let online = memory::online(self.layout.rings);
-        absent.retain(|(ring, _)| online.contains(ring));
+        let absent = self.absent()?;
+        let lacks = absent.len() as u64 * self.layout.ring_bytes;
+        if lacks > 0 && (!may_give || most.is_some_and(|most| lacks > most)) {
+            self.without_memory.set(Some(Errno::DQUOT));
+            return Ok(());
+        }
         for (ring, head) in absent {
             if let Err(errno) = memory::give(&self.file, &self.layout, ring) {
                 self.without_memory.set(Some(errno));

@@ -26,9 +26,12 @@ pub struct DeadSession {
     pub unfinished: Vec<Unfinished>,
 }
 
-/// All sessions of ours whose process is gone.
+/// All sessions of ours whose process is gone; none in a folder that is not ours alone.
 pub fn all_dead(sessions: &Sessions) -> Vec<DeadSession> {
-    let names = sessions.names();
+    let names = match sessions.is_there() {
+        Ok(true) => sessions.names(),
+        _ => Vec::new(),
+    };
     names
         .into_iter()
         .filter_map(|name| {
@@ -76,12 +79,13 @@ fn unfinished(facts: &Facts) -> Vec<Unfinished> {
 /// lives.
 ///
 /// # Errors
-/// What the operating system says; the rest is then still to be cleared away.
+/// What the operating system says; the rest is then still to be cleared away. As
+/// [`Sessions::is_there`].
 pub fn bury(
     sessions: &Sessions,
     name: &SessionName,
 ) -> Result<Option<(DeadSession, Vec<PathBuf>)>> {
-    if sessions.facts(name).is_none() {
+    if !sessions.is_there()? || sessions.facts(name).is_none() {
         return Ok(None);
     }
     let Some(place) = sessions.lock(name)? else {

@@ -14,6 +14,8 @@ use super::SessionName;
 
 /// Names another runtime folder.
 const VARIABLE: &str = "RTSCOPE_RUNTIME_DIR";
+/// What helps against a folder of sessions that is another's, who need not take it away.
+const OTHER_FOLDER: &str = "name another in each shell: export RTSCOPE_RUNTIME_DIR=$HOME/.rtscope";
 /// The files of a session.
 const LOCK: &str = "lock";
 pub(super) const SOCKET: &str = "socket";
@@ -75,35 +77,59 @@ impl Sessions {
 
     /// Makes the folder, which nobody else may look into.
     fn make(&self) -> Result<()> {
+        let root = self.root.display();
+        let failed = |cause| {
+            Error::io(format!("cannot make the folder of sessions {root}"), cause)
+                .fix(format!("name another by {VARIABLE}=DIR"))
+        };
+        // First: where what is around it is another's, nothing of ours is made there.
+        if self.is_there()? {
+            return Ok(());
+        }
         let made = fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.root);
-        let root = self.root.display();
-        made.map_err(|cause| {
-            Error::io(format!("cannot make the folder of sessions {root}"), cause)
-                .fix(format!("name another by {VARIABLE}=DIR"))
-        })?;
-        let facts = fs::symlink_metadata(&self.root)
-            .map_err(|cause| Error::io(format!("cannot look at {root}"), cause))?;
+        made.map_err(failed)?;
+        self.is_there().map(|_| ())
+    }
+
+    /// Whether there is a folder of sessions. Of one that is not ours alone nothing is read: who
+    /// can write there could say of any process that it was a session, and of any folder that its
+    /// archives are there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PermissionDenied`] where it, or what is around it, is another's.
+    pub fn is_there(&self) -> Result<bool> {
+        let around = self.root.parent().unwrap_or(Path::new("/"));
         let uid = rustix::process::geteuid().as_raw();
-        let parent = self.root.parent().map(fs::symlink_metadata);
         // Whoever owns what is around it could put another in its place.
-        let is_around_ours = parent.is_some_and(|parent| {
-            parent.is_ok_and(|parent| parent.uid() == uid || parent.uid() == 0)
-        });
-        let is_ours = facts.is_dir() && facts.uid() == uid && facts.mode() & 0o022 == 0;
-        if is_ours && is_around_ours {
-            return Ok(());
+        let may_be_around = |facts: &fs::Metadata| facts.uid() == uid || facts.uid() == 0;
+        let is_ours = |facts: &fs::Metadata| {
+            facts.is_dir() && facts.uid() == uid && facts.mode() & 0o022 == 0
+        };
+        Ok(self.is_trusted(around, &may_be_around)? && self.is_trusted(&self.root, &is_ours)?)
+    }
+
+    /// Whether `path` is there; an error where it is and does not suit.
+    fn is_trusted(&self, path: &Path, suits: &dyn Fn(&fs::Metadata) -> bool) -> Result<bool> {
+        let facts = match fs::symlink_metadata(path) {
+            Ok(facts) => facts,
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(cause) => {
+                let what = format!("cannot look at {}", path.display());
+                return Err(Error::io(what, cause).fix(OTHER_FOLDER));
+            }
+        };
+        if suits(&facts) {
+            return Ok(true);
         }
+        let (root, path) = (self.root.display(), path.display());
         let what = format!("the folder of sessions {root} is not ours alone");
+        let (user, mode) = (facts.uid(), facts.mode() & 0o7777);
         Err(Error::new(ErrorKind::PermissionDenied, what)
-            .found(format!(
-                "user {}, mode {:o}",
-                facts.uid(),
-                facts.mode() & 0o7777
-            ))
-            .fix(format!("remove it, or name another by {VARIABLE}=DIR")))
+            .found(format!("{path} is user {user}'s, mode {mode:o}"))
+            .fix(OTHER_FOLDER))
     }
 
     /// The names of all sessions, also of those whose process is gone.

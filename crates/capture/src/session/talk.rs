@@ -72,9 +72,11 @@ pub(super) struct Asked {
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] when there is none of that name; [`ErrorKind::Interrupted`] when its
-/// process is gone, or goes before it has answered; when it does not answer.
+/// process is gone, or goes before it has answered; when it does not answer; as
+/// [`Sessions::is_there`].
 pub fn ask(sessions: &Sessions, name: &SessionName, request: Request) -> Result<Reply> {
-    let Some(facts) = sessions.facts(name) else {
+    let is_known = sessions.is_there()?;
+    let Some(facts) = sessions.facts(name).filter(|_| is_known) else {
         return Err(unknown(sessions, name));
     };
     let gone = || {

@@ -131,6 +131,7 @@ pub(crate) fn write(
             app_contexts: Vec::new(),
             begin_ns: held.since.as_ns().max(0) as u64,
             ring_bytes: None,
+            user_bytes: None,
         };
         let common = Common {
             folder: &folder,

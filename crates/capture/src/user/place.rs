@@ -125,9 +125,8 @@ pub(super) struct Place {
     looked: Looked,
     /// So many are possible: no process has more rings.
     cpus: u32,
-    /// So many processes are recorded at once, and whether it was said that there are more.
+    /// So many processes are recorded at once.
     processes_max: usize,
-    has_said_more: bool,
     /// Whether nobody looks into it any more.
     is_closed: bool,
     _lock: RecorderLock,
@@ -142,6 +141,10 @@ struct Looked {
     leaves_some: bool,
     /// Whether all was seen once.
     is_through: bool,
+    /// Whether the look that goes on passes by some for want of room or time, and whether the last
+    /// one did.
+    passes_by: bool,
+    passed_by: bool,
 }
 
 impl Place {
@@ -167,7 +170,6 @@ impl Place {
             looked: Looked::default(),
             cpus: housekeeping::cpus_possible(),
             processes_max: PROCESSES_MAX.min(descriptors::processes_max()),
-            has_said_more: false,
             is_closed: false,
             _lock: lock,
         })
@@ -228,13 +230,9 @@ impl Place {
             if self.names.contains(&name) || self.left.contains(&name) {
                 continue;
             }
-            let is_full = self.processes.len() >= self.processes_max;
-            if is_full && !self.has_said_more {
-                self.has_said_more = true;
-                refusals.add(self.directory.path(), &self.more_processes());
-            }
-            if effort.spent() > TURN_MAX || is_full {
+            if effort.spent() > TURN_MAX || self.processes.len() >= self.processes_max {
                 self.looked.leaves_some = true;
+                self.looked.passes_by = true;
                 break;
             }
             heavy.extend(self.find_one(name, LIGHT_BYTES_MAX, shared, refusals));
@@ -252,16 +250,46 @@ impl Place {
             self.looked.unchanged_since_ns = is_settled.then_some(changed_ns);
             self.looked.is_through |= !self.looked.leaves_some;
             self.looked.leaves_some = false;
+            self.looked.passed_by = std::mem::take(&mut self.looked.passes_by);
         }
         Ok(())
     }
 
-    fn more_processes(&self) -> Error {
+    /// Whether processes wait that there was no room for beside the others, or no time.
+    pub fn is_crowded(&self) -> bool {
+        (self.looked.passes_by || self.looked.passed_by) && !self.is_closed
+    }
+
+    /// Says how many were not recorded because others were, if any.
+    pub fn say_left_out(&self, refusals: &mut Refusals) {
+        let path = self.directory.path();
+        let is_out = |name: &String| !self.left.contains(name) && !refusals.knows(&path.join(name));
+        let count = match self.is_crowded() {
+            true => self.directory.count(is_out).unwrap_or_default(),
+            false => 0,
+        };
+        if count > 0 {
+            refusals.add(path, &self.left_out(count));
+        }
+    }
+
+    fn left_out(&self, count: usize) -> Error {
         let path = self.directory.path().display();
-        let what = format!("some processes of {path} are not recorded");
+        let fix = match self.processes_max < PROCESSES_MAX {
+            true => {
+                let files = descriptors::needed(PROCESSES_MAX);
+                format!("raise 'ulimit -Hn' (to {files}), or record fewer with RTSCOPE_DIR")
+            }
+            false => {
+                "give some another folder by RTSCOPE_DIR, and that a recorder of its own".into()
+            }
+        };
+        let what = format!("{count} processes of {path} were not recorded");
         Error::new(ErrorKind::Unsupported, what)
-            .found(format!("{} at the same time", self.processes_max))
-            .fix("raise 'ulimit -Hn', or record fewer of them with RTSCOPE_DIR")
+            .found(format!("{} others at the same time", self.processes_max))
+            .fix(format!(
+                "{fix}; what those left that have ended: rtscope recover"
+            ))
     }
 
     /// Takes a process that is new; gives its name back where it has described more than so much.
@@ -512,18 +540,22 @@ impl Place {
         }
     }
 
-    /// Reads what is left of all processes, and ends them; other recorders see us until then.
+    /// Reads what is left of all processes, and ends them; other recorders see us until this goes.
     pub fn finish(
-        mut self,
+        &mut self,
         clock: &mut CounterClock,
         shared: &Shared,
         outcome: &mut Outcome,
     ) -> Result<()> {
         let mut finished = Ok(());
         for process in std::mem::take(&mut self.processes) {
+            // It may live, and is not to be recorded anew.
+            self.left.insert(process.name().to_owned());
             let ended = process.finish(clock, &shared.common(), &self.recorders);
             finished = finished.and(outcome.take(self.path(), ended));
         }
+        self.names.clear();
+        self.identities.clear();
         finished
     }
 }
@@ -543,6 +575,38 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+
+    #[test]
+    fn those_for_whom_there_was_no_room_are_counted_with_what_helps() {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let owner = rustix::process::geteuid().as_raw();
+        let directory = Directory::open(folder.path(), owner).expect("a directory");
+        let mut place = Place::take(directory, 7, &["app".to_owned()]).expect("ours");
+        for number in 0..5000 {
+            std::fs::write(folder.path().join(format!("rings-{number}-1")), "").expect("a file");
+        }
+        place.left.insert("rings-7-1".to_owned());
+        let mut check = |passed_by: bool, processes_max: usize, expect: &[&str]| {
+            let mut refusals = Refusals::default();
+            place.looked.passed_by = passed_by;
+            place.processes_max = processes_max;
+            place.say_left_out(&mut refusals);
+            let said = refusals.into_said();
+            assert_eq!(said.len(), usize::from(passed_by), "{said:?}");
+            for part in expect {
+                assert!(said[0].contains(part), "no '{part}' in {said:?}");
+            }
+        };
+        check(false, 12, &[]);
+        let files = [
+            "4999 processes of",
+            "12 others",
+            "'ulimit -Hn' (to 49152)",
+            "recover",
+        ];
+        check(true, 12, &files);
+        check(true, PROCESSES_MAX, &["4096 others", "by RTSCOPE_DIR"]);
+    }
 
     #[test]
     fn who_looks_for_lines_while_they_change_finds_some() {

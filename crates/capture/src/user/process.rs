@@ -557,6 +557,7 @@ impl Process {
         }
         self.problems.extend(self.undersized.take());
         self.say_contexts(&ready, common);
+        self.bound_memory(common)?;
         for (place, switch) in ready {
             self.switched.push(place);
             let event = &self.file.table().events[place];
@@ -567,13 +568,28 @@ impl Process {
         }
         if let (Some(errno), false) = (self.file.without_memory(), self.lacks_memory) {
             self.lacks_memory = true;
-            let folder = self.directory.path();
-            let problem = refusals::without_memory(self.file.layout(), errno, folder);
-            self.problems.push(problem);
+            let (layout, folder) = (self.file.layout(), self.directory.path());
+            let most = common.wanted.user_bytes;
+            self.problems
+                .push(refusals::without_memory(layout, errno, (folder, most)));
         }
         // The first that is switched on gives rings their memory.
         let mode = self.file.mode()?;
         self.add_lanes(mode, common)
+    }
+
+    /// Its rings get no more memory than is left of what all programs of its user may have.
+    fn bound_memory(&self, common: &Common) -> Result<()> {
+        let Some(most) = common.wanted.user_bytes else {
+            return Ok(());
+        };
+        let lacks = self.file.lacks_bytes()?;
+        if lacks > 0 {
+            let left = most.saturating_sub(self.directory.memory_bytes()?);
+            self.file.give_at_most(left);
+            self.directory.took(if lacks > left { 0 } else { lacks });
+        }
+        Ok(())
     }
 
     /// Says, once, where events that are `ready` have not the contexts that were asked for.

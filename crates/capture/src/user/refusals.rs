@@ -134,13 +134,29 @@ pub(super) fn of_another_size(layout: &Layout, asked_bytes: u64) -> String {
     format!("{:#}", error.found(found).fix(fix))
 }
 
-/// Of a process whose rings found no memory when its first event was switched on.
-pub(super) fn without_memory(layout: &Layout, errno: Errno, folder: &Path) -> String {
+/// Of a process whose rings found no memory when its first event was switched on, in a folder where
+/// all may have so much together.
+pub(super) fn without_memory(
+    layout: &Layout,
+    errno: Errno,
+    (folder, user_bytes): (&Path, Option<u64>),
+) -> String {
     let what = format!("{} ({}) has no ring on some CPUs", layout.name, layout.pid);
     let folder = folder.display();
     let error = Error::new(ErrorKind::Unsupported, what);
-    let error = error.found(format!("{errno} in {folder}"));
-    format!("{:#}", error.fix(format!("make room there (df {folder})")))
+    let error = match user_bytes {
+        Some(bytes) if errno == Errno::DQUOT => error
+            .found(format!(
+                "less than {} bytes for each CPU is left of the {bytes} of --rings-per-user, in \
+                 {folder}",
+                layout.ring_bytes
+            ))
+            .fix("repeat with a larger --rings-per-user, and start it while the recording runs"),
+        _ => error
+            .found(format!("{errno} in {folder}"))
+            .fix(format!("make room there (df {folder})")),
+    };
+    format!("{error:#}")
 }
 
 /// What a process says of an event that it cannot have, for people, where they want the event.

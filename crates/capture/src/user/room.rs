@@ -17,6 +17,12 @@ const GROWTH: u64 = 4;
 const EXACTLY: &str = "!ring ";
 const AT_MOST: &str = "!ring-at-most ";
 const IN_ALL: &str = "!rings-in-all ";
+const PER_USER: &str = "!rings-per-user ";
+
+/// What processes go by whose user has so many bytes for all of them, whatever each asks for.
+pub(super) fn line_of_user(bytes: u64) -> String {
+    format!("{PER_USER}{bytes}")
+}
 
 /// What programs are told of their rings.
 #[derive(Clone, Debug, PartialEq, Eq)]

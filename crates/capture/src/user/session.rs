@@ -28,7 +28,7 @@ use super::place::{Outcome, Place, Read, TURN_MAX};
 use super::places::{self, SHARED_MEMORY};
 use super::process::{Common, UserProcess};
 use super::recorders;
-use super::room::RingRoom;
+use super::room::{self, RingRoom};
 use super::wanted::{self, EventRule};
 use crate::clock::Effort;
 use crate::progress::{Progress, Source};
@@ -44,6 +44,8 @@ const FULL: f64 = 0.25;
 const EMPTY: f64 = 0.03;
 /// So much effort is made to find the processes that are there when a recording begins or ends.
 const FIND_MAX: StdDuration = StdDuration::from_secs(2);
+/// So much effort is made in the end for processes that there was no room for beside the others.
+const CROWD_MAX: StdDuration = StdDuration::from_secs(5);
 /// So long a trace that is written is not said to be complete because some ring is not.
 const BEHIND_MAX: StdDuration = StdDuration::from_secs(1);
 /// So long the processes of all users are read in one turn: who is many users keeps others waiting
@@ -69,6 +71,7 @@ pub struct UserConfig {
     app_contexts: Vec<AppContext>,
     directory: Option<PathBuf>,
     ring_bytes: Option<u64>,
+    user_bytes: Option<u64>,
 }
 
 impl UserConfig {
@@ -89,6 +92,7 @@ impl UserConfig {
             app_contexts: Vec::new(),
             directory: None,
             ring_bytes: None,
+            user_bytes: None,
         })
     }
 
@@ -108,6 +112,17 @@ impl UserConfig {
     pub fn with_rings(mut self, bytes: Option<u64>) -> Self {
         self.ring_bytes = bytes;
         self
+    }
+
+    /// All programs of a user together have so much memory for their rings at most.
+    pub fn with_rings_per_user(mut self, bytes: Option<u64>) -> Self {
+        self.user_bytes = bytes;
+        self
+    }
+
+    /// What [`UserConfig::with_rings_per_user`] was told.
+    pub fn user_bytes(&self) -> Option<u64> {
+        self.user_bytes
     }
 
     /// The bytes of rings that were asked for.
@@ -191,6 +206,8 @@ pub(super) struct Wanted {
     pub begin_ns: u64,
     /// How large rings were asked to be.
     pub ring_bytes: Option<u64>,
+    /// What all of a user may take together.
+    pub user_bytes: Option<u64>,
 }
 
 /// A recording of applications that runs in a thread of its own.
@@ -391,6 +408,7 @@ impl Session {
                     app_contexts: config.app_contexts.clone(),
                     begin_ns: target.begin.as_ns().max(0) as u64,
                     ring_bytes: config.ring_bytes,
+                    user_bytes: config.user_bytes,
                 },
                 in_flight: target.in_flight,
                 is_over: false,
@@ -611,17 +629,32 @@ impl Session {
             finished = finished.and(place.conclude());
         }
         self.find_all();
+        finished = finished.and(self.finish_all());
+        // Who found no room beside the others has it now, as many at a time as there is room for.
+        let effort = Effort::begin();
+        while self.places.iter().any(Place::is_crowded) && effort.spent() < CROWD_MAX {
+            self.find();
+            finished = finished.and(self.finish_all());
+        }
+        for place in &self.places {
+            place.say_left_out(&mut self.outcome.refusals);
+        }
+        finished.map(|()| std::mem::take(&mut self.outcome).into_summary())
+    }
+
+    /// Ends all processes that are recorded, each of them, whatever became of the others.
+    fn finish_all(&mut self) -> Result<()> {
         // All of them, before what they hold is read: that takes time, in which no ring fills up.
         for place in &mut self.places {
             place.stop(&self.shared, &mut self.outcome);
         }
         self.clock.update();
         self.shared.is_over = true;
-        // Each of them, whatever became of the others.
-        for place in std::mem::take(&mut self.places) {
+        let mut finished = Ok(());
+        for place in &mut self.places {
             finished = finished.and(place.finish(&mut self.clock, &self.shared, &mut self.outcome));
         }
-        finished.map(|()| std::mem::take(&mut self.outcome).into_summary())
+        finished
     }
 }
 
@@ -640,7 +673,13 @@ fn session_lines(
     let patterns = config.rules.iter().map(EventRule::announced);
     // In flight nothing is written. It comes last: programs read the begin of a long file.
     let output = (!target.in_flight).then(|| forgotten::announced_output(&target.root));
-    let rings = [Some(room.line()), room.line_of_all()];
+    let rings = [
+        Some(room.line()),
+        config
+            .user_bytes
+            .map(room::line_of_user)
+            .or(room.line_of_all()),
+    ];
     let lines = std::iter::once(own).chain(mode);
     let lines = lines.chain(rings.into_iter().flatten());
     let lines = lines.chain(contexts);

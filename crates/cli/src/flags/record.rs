@@ -33,6 +33,12 @@ pub struct RecordWhat {
     /// program's own RTSCOPE_RING_SIZE goes before it.
     #[arg(long, value_name = "SIZE", requires = "user", hide_short_help = true)]
     pub ring: Option<String>,
+    /// Memory for the buffers of all programs of a user together
+    ///
+    /// The more run, the smaller are the buffers of those that start next, 8K for each CPU at
+    /// least. Who finds nothing left runs on; it is named, and its events are counted as lost.
+    #[arg(long, value_name = "SIZE", requires = "user", hide_short_help = true)]
+    pub rings_per_user: Option<String>,
     /// What each event carries too, as in procname,prio
     ///
     /// Of applications: procname, prio, policy, cpu_id, ip, vuid, pid_ns and more. Of the kernel:

@@ -19,6 +19,8 @@ use crate::flags;
 
 /// Eight sub-buffers of the smallest size, as the probe makes them.
 const RING_BYTES_MIN: u64 = 8 * SUBBUFFER_BYTES_MIN;
+/// Of less than this for all programs of a user, few would have any.
+const USER_BYTES_MIN: u64 = 1 << 20;
 
 /// A recording, decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,8 +167,26 @@ fn no_applications(word: &str) -> Error {
 /// Which events of applications, and how.
 fn applications(what: &flags::RecordWhat, contexts: &[String]) -> Result<UserConfig> {
     let ring = what.ring.as_deref().map(ring_bytes).transpose()?;
+    let of_user = what.rings_per_user.as_deref().map(user_bytes).transpose()?;
     let user = UserConfig::new(&what.user)?.without(&what.exclude)?;
-    Ok(user.with_contexts(contexts)?.with_rings(ring))
+    let user = user.with_contexts(contexts)?.with_rings(ring);
+    Ok(user.with_rings_per_user(of_user))
+}
+
+/// What a user's programs may have together.
+fn user_bytes(text: &str) -> Result<u64> {
+    let flag = "--rings-per-user";
+    let bytes = parse_size(flag, text)?;
+    let (is_much, what) = (bytes > RING_BYTES_MAX, format!("{flag} is too "));
+    match is_much || bytes < USER_BYTES_MIN {
+        true => Err(Error::new(
+            ErrorKind::InvalidInput,
+            what + if is_much { "large" } else { "small" },
+        )
+        .found(format!("'{text}'"))
+        .fix("give 1M to 4G: a program takes 32K at least with two CPUs")),
+        false => Ok(bytes),
+    }
 }
 
 /// Rings are powers of two, of some sub-buffers at least.

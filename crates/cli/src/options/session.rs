@@ -30,6 +30,7 @@ struct Settings {
     user: Vec<String>,
     exclude: Vec<String>,
     ring: Option<String>,
+    rings_per_user: Option<String>,
     context: Vec<String>,
     filter: Vec<String>,
     track: Vec<String>,
@@ -139,11 +140,14 @@ fn what(typed: &RecordWhat, file: &Settings) -> RecordWhat {
         true => file.clone(),
         false => typed.clone(),
     };
+    let either =
+        |typed: &Option<String>, file: &Option<String>| typed.as_ref().or(file.as_ref()).cloned();
     RecordWhat {
         events: list(&typed.events, &file.events),
         user: list(&typed.user, &file.user),
         exclude: list(&typed.exclude, &file.exclude),
-        ring: typed.ring.clone().or_else(|| file.ring.clone()),
+        ring: either(&typed.ring, &file.ring),
+        rings_per_user: either(&typed.rings_per_user, &file.rings_per_user),
         context: list(&typed.context, &file.context),
         filter: list(&typed.filter, &file.filter),
         track: list(&typed.track, &file.track),
@@ -156,7 +160,7 @@ fn what(typed: &RecordWhat, file: &Settings) -> RecordWhat {
         event_file: list(&typed.event_file, &file.event_file),
         maps: typed.maps || file.maps,
         own_calls: typed.own_calls || file.own_calls,
-        buffer: typed.buffer.clone().or_else(|| file.buffer.clone()),
+        buffer: either(&typed.buffer, &file.buffer),
     }
 }
 
@@ -218,7 +222,7 @@ mod tests {
         let file = "output = '/data'\nevents = ['sched', 'irq']\nuser = ['npt:*']\n\
                     rotate_every = '10m'\nrotate_size = '100M'\nkeep = '20/2G'\nbuffer = '8M'\n\
                     self = true\nmaps = true\nduration = '1h'\ncontext = ['prio']\n\
-                    exclude = ['npt:noise']\nring = '3M'";
+                    exclude = ['npt:noise']\nring = '3M'\nrings_per_user = '64M'";
         let told = options("night", Some(file)).expect("valid");
         assert_eq!(told.record.output, Path::new("/data"));
         assert_eq!(told.record.events, ["sched", "irq"]);
@@ -226,6 +230,7 @@ mod tests {
         assert!(told.record.own_calls && told.record.maps);
         let user = told.record.user.expect("applications");
         assert_eq!(user.ring_bytes(), Some(4 << 20));
+        assert_eq!(user.user_bytes(), Some(64 << 20));
         assert_eq!(told.rotate_every, Some(Duration::from_ms(600_000)));
         assert_eq!(told.rotate_size_bytes, Some(100 << 20));
         let keep = Keep {

@@ -126,10 +126,14 @@ fn bury(
 /// Prints all sessions.
 pub(super) fn list(typed: &SessionList) -> Result<Outcome> {
     let sessions = Sessions::of_this_user();
+    let names = match sessions.is_there()? {
+        true => sessions.names(),
+        false => Vec::new(),
+    };
     let dead = session::all_dead(&sessions);
     let mut all: Vec<SessionStatus> = dead.iter().map(dead_status).collect();
     let mut silent = 0;
-    for name in sessions.names() {
+    for name in names {
         if dead.iter().any(|dead| dead.name == name) {
             continue;
         }
