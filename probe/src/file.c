@@ -60,7 +60,14 @@ int rtscope_directory_path(const char *wanted, unsigned uid, char *path, size_t 
     return length > 0 && (size_t)length < size ? 0 : -1;
 }
 
-/* Opens a directory that nobody but its owner, us or root, can write to. */
+/* Nobody but its owner, us or root, can write to it. */
+static int is_trusted(const struct stat *status)
+{
+    return (status->st_uid == geteuid() || status->st_uid == 0) &&
+           !(status->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Opens a directory that is to be trusted. */
 int rtscope_directory_open(const char *path, int create)
 {
     struct stat status;
@@ -69,8 +76,7 @@ int rtscope_directory_open(const char *path, int create)
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &status) == 0 && (status.st_uid == geteuid() || status.st_uid == 0) &&
-        !(status.st_mode & (S_IWGRP | S_IWOTH)))
+    if (fstat(fd, &status) == 0 && is_trusted(&status))
         return fd;
     close(fd);
     errno = EPERM;
@@ -82,12 +88,9 @@ int rtscope_directory_open(const char *path, int create)
 static void read_clocks(struct rtscope_header *header, int with_counter)
 {
     for (int attempt = 0; attempt < CLOCK_ATTEMPTS; attempt++) {
-        struct timespec before, after;
-        clock_gettime(CLOCK_MONOTONIC, &before);
+        header->begin_ns = rtscope_monotonic_ns();
         const uint64_t counter = rtscope_counter_();
-        clock_gettime(CLOCK_MONOTONIC, &after);
-        header->begin_ns = (uint64_t)before.tv_sec * 1000000000u + (uint64_t)before.tv_nsec;
-        const uint64_t after_ns = (uint64_t)after.tv_sec * 1000000000u + (uint64_t)after.tv_nsec;
+        const uint64_t after_ns = rtscope_monotonic_ns();
         if (!with_counter)
             return;
         if (after_ns - header->begin_ns <= RTSCOPE_PAIR_WIDTH_NS) {
@@ -370,7 +373,8 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
 }
 
 /* Tells recorders who has no rings, and why: `ERRNO NAME`, in a link, which takes no page of memory
- * where there is none. `file->path` becomes the link's. */
+ * where there is none, in the directory that is open as `folder`, if it is. `file->path` becomes
+ * the link's. */
 static void leave_refusal(struct rtscope_file *file, int folder, const char *directory,
                           const struct rtscope_header *plan, int reason)
 {
@@ -379,7 +383,9 @@ static void leave_refusal(struct rtscope_file *file, int folder, const char *dir
                                 (int)plan->pid, (unsigned long long)plan->begin_ns);
     snprintf(text, sizeof text, "%d %s", reason, plan->name);
     file->refused_pid = length > 0 && (size_t)length < sizeof file->path &&
-                                symlinkat(text, folder, strrchr(file->path, '/') + 1) == 0
+                                (folder < 0 ? symlink(text, file->path)
+                                            : symlinkat(text, folder,
+                                                        strrchr(file->path, '/') + 1)) == 0
                             ? (int)plan->pid
                             : 0;
 }
@@ -414,19 +420,36 @@ static int create_planned(struct rtscope_file *file, const struct rtscope_settin
     return result;
 }
 
+/* Who this is, where there is no file that says so. */
+static void name_self(struct rtscope_header *who)
+{
+    memset(who, 0, sizeof *who);
+    read_clocks(who, 0);
+    who->pid = (int32_t)getpid();
+    prctl(PR_GET_NAME, who->name);
+}
+
+/* A process that can open nothing, not even the directory, can still leave a link in it. */
+static void refuse_unopened(struct rtscope_file *file, const char *directory, int reason)
+{
+    struct rtscope_header who;
+    struct stat status;
+    if (lstat(directory, &status) != 0 || !S_ISDIR(status.st_mode) || !is_trusted(&status))
+        return;
+    name_self(&who);
+    leave_refusal(file, -1, directory, &who, reason);
+}
+
 /* Where its own folder cannot be used, a process says so where recorders look by themselves. */
 static void refuse_directory(struct rtscope_file *file, struct place *place)
 {
     struct rtscope_header who;
-    memset(&who, 0, sizeof who);
     if (rtscope_directory_path(NULL, geteuid(), place->directory, RTSCOPE_PATH_MAX) != 0)
         return;
     place->folder = rtscope_directory_open(place->directory, 0);
     if (place->folder < 0)
         return;
-    read_clocks(&who, 0);
-    who.pid = (int32_t)getpid();
-    prctl(PR_GET_NAME, who.name);
+    name_self(&who);
     leave_refusal(file, place->folder, place->directory, &who, ENOTDIR);
     file->is_refused_elsewhere = 1;
     close(place->folder);
@@ -439,11 +462,14 @@ int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *sett
     struct place place;
     char *const directory = place.directory;
     file->refused_pid = file->is_refused_elsewhere = 0;
+    rtscope_clock_ahead_ns = rtscope_time_namespace_ns();
     if (rtscope_directory_path(settings->directory, geteuid(), directory, RTSCOPE_PATH_MAX) != 0)
         return -1;
     place.folder = rtscope_directory_open(directory, 1);
     if (place.folder < 0) {
-        if (settings->directory)
+        if (errno == EMFILE || errno == ENFILE)
+            refuse_unopened(file, directory, errno);
+        else if (settings->directory)
             refuse_directory(file, &place);
         return -1;
     }

@@ -136,6 +136,8 @@ uint64_t rtscope_left_of_user(int folder, uint64_t most);
 long rtscope_read_small(const char *path, char *text, size_t size);
 uint64_t rtscope_power_of_two(uint64_t number);
 uint32_t rtscope_best_clock(void);
+/* How far CLOCK_MONOTONIC is ahead of the machine's in the time namespace of this process. */
+int64_t rtscope_time_namespace_ns(void);
 /* Decides how large the rings are in `folder`, and how many sets of them there are. */
 void rtscope_settings_size(struct rtscope_settings *settings, int folder);
 /* Where nobody asked for so many sets, or rings of that size, and fewer or smaller ones may do:
@@ -317,7 +319,9 @@ void rtscope_switch_give(void *state, unsigned sets);
 /* objects.c: notes programs and libraries that are loaded and not yet known. */
 void rtscope_objects_note(const struct rtscope_file *file);
 
-/* write.c */
+/* write.c: CLOCK_MONOTONIC of the machine, and how far that of the process is ahead. */
+extern int64_t rtscope_clock_ahead_ns;
+uint64_t rtscope_monotonic_ns(void);
 extern uint32_t rtscope_write_clock;
 extern uint32_t rtscope_write_block_ns;
 /* The library's own view of each set of rings, and where their modes stand in shared memory. All

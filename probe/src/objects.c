@@ -133,10 +133,7 @@ static int note(struct dl_phdr_info *info, size_t size, void *context)
 
 void rtscope_objects_note(const struct rtscope_file *file)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    struct noting noting = {file, file->header->objects_used,
-                            (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
+    struct noting noting = {file, file->header->objects_used, rtscope_monotonic_ns()};
     dl_iterate_phdr(note, &noting);
     __atomic_store_n(&file->header->objects_used, noting.used, __ATOMIC_RELEASE);
 }

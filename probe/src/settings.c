@@ -21,7 +21,7 @@
 #define RING_BYTES_SMALL (UINT64_C(64) << 10)
 /* Where all programs of a user have a bound, the next has a part of what is left of it, so small
  * that a thousand find some. */
-#define USER_PARTS 256u
+#define USER_PARTS 512u
 char rtscope_desk[RTSCOPE_DESK_BYTES];
 
 long rtscope_read_small(const char *path, char *text, size_t size)
@@ -54,6 +54,30 @@ uint32_t rtscope_best_clock(void)
     name[strcspn(name, "\n")] = '\0';
     return strcmp(name, RTSCOPE_COUNTER_CLOCKSOURCE_) == 0 ? RTSCOPE_CLOCK_COUNTER
                                                             : RTSCOPE_CLOCK_MONOTONIC;
+}
+
+/* Offsets are told of the namespace that children will have, which is nearly always our own. */
+int64_t rtscope_time_namespace_ns(void)
+{
+    static const char monotonic[] = "monotonic";
+    char own[64], of_children[64];
+    if (rtscope_read_small("/proc/self/timens_offsets", rtscope_desk, sizeof rtscope_desk) <= 0)
+        return 0;
+    const char *const line = strstr(rtscope_desk, monotonic);
+    if (!line)
+        return 0;
+    char *behind;
+    const int64_t seconds = strtoll(line + sizeof monotonic - 1, &behind, 10);
+    const int64_t offset_ns = seconds * 1000000000 + strtoll(behind, NULL, 10);
+    if (offset_ns == 0)
+        return 0;
+    const ssize_t length = readlink("/proc/self/ns/time", own, sizeof own);
+    return length > 0 &&
+                   readlink("/proc/self/ns/time_for_children", of_children, sizeof of_children) ==
+                       length &&
+                   memcmp(own, of_children, (size_t)length) == 0
+               ? offset_ns
+               : 0;
 }
 
 /* What rings may take in `folder` that nobody asked to be so large, each of `cpus`. */

@@ -27,17 +27,21 @@ static uint32_t mode_of(const struct rtscope_object *object)
     return *rtscope_write_modes[0];
 }
 
+int64_t rtscope_clock_ahead_ns;
+
 /* The vDSO answers; no system call. */
-static uint64_t monotonic_ns(void)
+uint64_t rtscope_monotonic_ns(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec -
+           (uint64_t)rtscope_clock_ahead_ns;
 }
 
 static uint64_t now(void)
 {
-    return rtscope_write_clock == RTSCOPE_CLOCK_COUNTER ? rtscope_counter_() : monotonic_ns();
+    return rtscope_write_clock == RTSCOPE_CLOCK_COUNTER ? rtscope_counter_()
+                                                        : rtscope_monotonic_ns();
 }
 
 /* A record fits its sub-buffer, and its length its header. */
@@ -78,9 +82,9 @@ static int wait_for_room(uint32_t mode, uint64_t *until_ns, const struct rtscope
     if (mode != RTSCOPE_MODE_BLOCK)
         return 0;
     if (*until_ns == 0)
-        *until_ns = monotonic_ns() + rtscope_write_block_ns;
+        *until_ns = rtscope_monotonic_ns() + rtscope_write_block_ns;
     while (*(const volatile uint64_t *)&ring->tail == tail)
-        if (monotonic_ns() >= *until_ns)
+        if (rtscope_monotonic_ns() >= *until_ns)
             return 0;
     return 1;
 }

@@ -1,5 +1,6 @@
 //! The two clocks of a trace: CLOCK_MONOTONIC, and its distance to the wall clock.
 
+use std::sync::OnceLock;
 use std::time::Duration as StdDuration;
 
 use event::{Instant, civil_date};
@@ -7,12 +8,46 @@ use rustix::time::{ClockId, clock_gettime};
 
 fn read_ns(clock: ClockId) -> i64 {
     let time = clock_gettime(clock);
-    time.tv_sec
+    let own_ns = time
+        .tv_sec
         .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec)
+        .saturating_add(time.tv_nsec);
+    own_ns.saturating_sub(match clock {
+        ClockId::Monotonic => ahead_ns()[0],
+        ClockId::Boottime => ahead_ns()[1],
+        _ => 0,
+    })
 }
 
-/// Now, on CLOCK_MONOTONIC.
+/// How far CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead of the machine's in our time namespace: the
+/// kernel's events and programs' have the machine's.
+fn ahead_ns() -> [i64; 2] {
+    static AHEAD: OnceLock<[i64; 2]> = OnceLock::new();
+    *AHEAD.get_or_init(|| {
+        let link = |name: &str| std::fs::read_link(format!("/proc/self/ns/{name}")).ok();
+        let text = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+        // They are told of the namespace that children will have.
+        match link("time") == link("time_for_children") {
+            true => offsets(&text),
+            false => [0; 2],
+        }
+    })
+}
+
+/// What `timens_offsets` says of both clocks.
+fn offsets(text: &str) -> [i64; 2] {
+    ["monotonic", "boottime"].map(|clock| {
+        let mut words = text.lines().map(str::split_whitespace);
+        let words = words.find_map(|mut words| (words.next() == Some(clock)).then_some(words));
+        let numbers: Vec<i64> = words.into_iter().flatten().flat_map(str::parse).collect();
+        match numbers[..] {
+            [seconds, ns] => seconds.saturating_mul(1_000_000_000).saturating_add(ns),
+            _ => 0,
+        }
+    })
+}
+
+/// Now, on CLOCK_MONOTONIC of the machine.
 pub(crate) fn monotonic() -> Instant {
     Instant::from_ns(read_ns(ClockId::Monotonic))
 }
@@ -80,6 +115,16 @@ mod tests {
         });
         others.join().expect("no panic");
         assert!(effort.spent() < StdDuration::from_millis(20));
+    }
+
+    #[test]
+    fn a_time_namespace_says_how_far_its_clocks_are_ahead() {
+        let check = |text: &str, expect: [i64; 2]| assert_eq!(offsets(text), expect, "{text:?}");
+        check("monotonic 0 0\nboottime 0 0\n", [0, 0]);
+        let both = "monotonic          7         5\nboottime         -2         100\n";
+        check(both, [7_000_000_005, -1_999_999_900]);
+        check("", [0, 0]);
+        check("monotonic x 1\n", [0, 0]);
     }
 
     #[test]

@@ -15,6 +15,9 @@ const VARIABLE: &str = "RTSCOPE_DIR";
 const NAME_ANOTHER: &str = "name the one that RTSCOPE_DIR names for the applications; \
      ls -d /dev/shm/rtscope-* lists others";
 
+/// For who has none.
+const ANOTHER: &str = "let RTSCOPE_DIR name another folder, here and for the applications";
+
 /// Checks that there are rings in `asked`, or else where recorders look.
 ///
 /// # Errors
@@ -76,7 +79,10 @@ pub fn require_folder() -> Result<Vec<Error>> {
         match Directory::open(&path, owner) {
             Ok(_) => (),
             Err(error) if error.kind() == ErrorKind::NotFound => require_parent(&path)?,
-            Err(error) => return Err(refused(&path, error)),
+            Err(error) => {
+                require_parent(&path)?;
+                return Err(refused(&path, error));
+            }
         }
     }
     Ok(moved)
@@ -92,6 +98,11 @@ fn require_parent(path: &Path) -> Result<()> {
         return Ok(());
     }
     let what = format!("cannot make the folder of rings {}", path.display());
+    if fs::symlink_metadata(parent).is_ok() {
+        return Err(Error::new(ErrorKind::NotFound, what)
+            .found(format!("{} is no directory", parent.display()))
+            .fix(ANOTHER));
+    }
     Err(Error::new(ErrorKind::NotFound, what)
         .found(format!("no such directory: {}", parent.display()))
         .fix(format!("mkdir -p {}", parent.display())))
@@ -109,6 +120,9 @@ fn refused(path: &Path, error: Error) -> Error {
     let Ok(status) = fs::symlink_metadata(path) else {
         return match error.kind() {
             ErrorKind::NotFound => none("no such directory".to_owned()),
+            _ if path.parent().is_some_and(|parent| parent.is_file()) => {
+                none("what is above it is a file, no directory".to_owned())
+            }
             _ => error.fix("sudo -u OWNER rtscope … runs it as the owner of that folder"),
         };
     };

@@ -387,9 +387,9 @@ const FORKS: &str = r#"
 #include <unistd.h>
 int main(int count, char **words)
 {
-    const struct rlimit descriptors = {4, 1024}, more = {1024, 1024};
+    const struct rlimit descriptors = {count > 1 ? (rlim_t)atoi(words[1]) : 4, 1024};
     RTSCOPE_EVENT(forks, parent);
-    if (count > 1 && setrlimit(RLIMIT_NOFILE, atoi(words[1]) ? &more : &descriptors) != 0)
+    if (count > 1 && setrlimit(RLIMIT_NOFILE, &descriptors) != 0)
         return 1;
     if (fork() == 0) {
         RTSCOPE_EVENT(forks, child);
@@ -440,9 +440,11 @@ fn a_child_of_fork_tries_for_rings_of_its_own_and_is_named_where_it_finds_none()
     };
     check("$0", &[1, 1], 0);
     // The parent has rings, and its child may open no more than the directory.
+    check("$0 4", &[1], 1);
+    // Not even that.
     check("$0 0", &[1], 1);
     // The parent has none, its child may open more.
-    check("(ulimit -S -n 4; $0 1)", &[1], 1);
+    check("(ulimit -S -n 4; $0 1024)", &[1], 1);
     // Neither has any, which each says for itself; another process is recorded.
     check("$0; (ulimit -n 4; $0)", &[1, 1], 2);
 }

@@ -78,6 +78,26 @@ fn a_file_and_a_link_are_no_folder_of_rings() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_is_named_with_what_to_do_instead() {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join("file"), "").expect("a file");
+    let fix = "fix:  let RTSCOPE_DIR name another folder, here and for the applications\n";
+    let expect = ["folder of rings file/rings\n", "file is no directory", fix];
+    check_record(home.path(), "file/rings", &expect);
+    check_looks(
+        home.path(),
+        "file/rings",
+        &["what is above it is a file, no directory"],
+    );
+    // Nobody makes folders there.
+    check_record(
+        home.path(),
+        "/sys/rings",
+        &["cannot make /sys/rings\n", fix],
+    );
+}
+
+#[test]
 fn a_folder_that_others_may_write_to_is_refused_with_what_fixes_it() {
     let home = tempfile::tempdir().expect("a folder");
     let rings = home.path().join("rings");

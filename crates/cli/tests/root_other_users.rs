@@ -128,6 +128,24 @@ fn who_cannot_use_the_folder_that_it_is_told_is_named() {
 }
 
 #[test]
+fn where_nobody_can_make_a_file_any_more_this_is_said() {
+    let before = "mount -o remount,nr_inodes=32 /dev/shm";
+    let script = r#"
+        "$honest"
+        i=0
+        while touch /dev/shm/full$i 2>/dev/null; do i=$((i + 1)); done
+        "$honest""#;
+    let text = check("inodes", before, script, 1000);
+    for part in [
+        "can make no rings in /dev/shm/rtscope-0",
+        "no free inode",
+        "df -i",
+    ] {
+        assert!(text.contains(part), "no '{part}' in\n{text}");
+    }
+}
+
+#[test]
 fn who_takes_the_folder_of_root_is_moved_out_of_the_way() {
     let before = "as 4001 mkdir /dev/shm/rtscope-0; as 4001 ln -s /etc /dev/shm/rtscope-4002";
     let text = check("squatted", before, r#""$honest""#, 1000);

@@ -181,10 +181,11 @@ impl Directory {
     pub fn open_or_make(path: &Path, owner: u32) -> Result<Directory> {
         match rustix::fs::mkdirat(CWD, path, Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => Directory::open(path, owner),
-            Err(errno) => Err(Error::io(
-                format!("cannot make {}", path.display()),
-                errno.into(),
-            )),
+            Err(errno) => {
+                let what = format!("cannot make {}", path.display());
+                let fix = "let RTSCOPE_DIR name another folder, here and for the applications";
+                Err(Error::io(what, errno.into()).fix(fix))
+            }
         }
     }
 
@@ -257,9 +258,10 @@ impl Directory {
             }
             // One that ended meanwhile has none.
             if let Ok(facts) = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-                let (blocks, names) = (facts.st_blocks as u64, facts.st_nlink);
-                let own = blocks.saturating_mul(BLOCK_BYTES) / u64::from(names).max(1);
-                bytes = bytes.saturating_add(own);
+                // How wide the count of names is differs by machine.
+                let names = u128::from(facts.st_nlink).max(1);
+                let all = u128::from(facts.st_blocks.unsigned_abs()) * u128::from(BLOCK_BYTES);
+                bytes = bytes.saturating_add((all / names) as u64);
             }
         }
         Ok(bytes)

@@ -170,7 +170,7 @@ struct rtscope_header {
     uint32_t version;
     uint32_t header_bytes;
     uint64_t file_bytes;
-    /* When the file was made, on CLOCK_MONOTONIC. */
+    /* When the file was made, on CLOCK_MONOTONIC; of the machine, in whatever time namespace. */
     uint64_t begin_ns;
     /* The CPU's counter at most RTSCOPE_PAIR_WIDTH_NS later; 0 when it is not the clock. */
     uint64_t begin_counter;

@@ -260,9 +260,21 @@ impl Place {
         (self.looked.passes_by || self.looked.passed_by) && !self.is_closed
     }
 
-    /// Says how many were not recorded because others were, if any.
+    /// Says how many were not recorded because others were, if any, and where nobody could even say
+    /// that it has no rings.
     pub fn say_left_out(&self, refusals: &mut Refusals) {
         let path = self.directory.path();
+        let facts = rustix::fs::statvfs(path);
+        if facts.is_ok_and(|facts| facts.f_files > 0 && facts.f_favail == 0) {
+            let folder = path.display();
+            let what = format!("programs that start can make no rings in {folder}");
+            let error = Error::new(ErrorKind::StorageFull, what)
+                .found("no free inode: its file system has as many files as it can")
+                .fix(format!(
+                    "remove some (df -i {folder}), or mount it with more (nr_inodes=)"
+                ));
+            refusals.add(path, &error);
+        }
         let is_out = |name: &String| !self.left.contains(name) && !refusals.knows(&path.join(name));
         let count = match self.is_crowded() {
             true => self.directory.count(is_out).unwrap_or_default(),
