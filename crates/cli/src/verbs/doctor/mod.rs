@@ -10,8 +10,8 @@ use std::path::Path;
 use capture::Unfinished;
 use capture::capabilities;
 use capture::leftovers::{self, Cleaned, Kind, Leftover};
-use event::{Error, ErrorKind, Result};
-use host::capabilities::{Capabilities, Effect, Lack, Rung, Stand, Verb};
+use event::{Duration, Error, ErrorKind, Result};
+use host::capabilities::{Capabilities, Effect, Lack, Rung, Scheduler, Stand, Verb};
 use host::shield::{self, Shield};
 use host::tune;
 use measure::load;
@@ -239,13 +239,28 @@ impl Report<'_> {
         if !machine.cpus_isolated.is_empty() {
             let _ = write!(text, ", {} isolated", machine.cpus_isolated.len());
         }
-        if let (Some(runtime), Some(period)) = (scheduler.rt_runtime_us, scheduler.rt_period_us)
-            && runtime >= 0
-        {
-            let _ = write!(text, ", real-time tasks get {runtime} of {period} us");
-        }
+        text += &real_time_share(scheduler);
         text.push('\n');
         text
+    }
+}
+
+/// What real-time tasks that never sleep have of a CPU, where something limits them.
+fn real_time_share(scheduler: &Scheduler) -> String {
+    let limit = (scheduler.rt_runtime_us, scheduler.rt_period_us);
+    match (scheduler.fair_server, limit) {
+        (Some(server), _) => match (server.runtime_ns, server.period_ns) {
+            (Some(0), _) => String::new(),
+            (Some(runtime_ns), Some(period_ns)) => {
+                let [runtime, period] = [runtime_ns, period_ns].map(Duration::from_ns);
+                format!(", the fair server gives ordinary tasks {runtime} of {period}")
+            }
+            _ => ", the fair server gives ordinary tasks a part".to_owned(),
+        },
+        (None, (Some(runtime), Some(period))) if runtime >= 0 => {
+            format!(", real-time tasks get {runtime} of {period} us")
+        }
+        _ => String::new(),
     }
 }
 
@@ -339,6 +354,8 @@ fn cleaned_lines(cleaned: &Cleaned) -> String {
 
 #[cfg(test)]
 mod tests {
+    use host::capabilities::FairServer;
+
     use super::*;
 
     const PLAIN: Paint = Paint::OFF;
@@ -361,6 +378,28 @@ mod tests {
         // Another process has its number now; the largest of Linux is 2^22.
         check(keeper(pid, began + 1), Some(pid));
         check(keeper(99_999_999, 1), Some(99_999_999));
+    }
+
+    #[test]
+    fn where_there_is_a_fair_server_the_sysctl_is_no_limit() {
+        let check = |server: Option<(Option<i64>, Option<i64>)>, expect: &str| {
+            let scheduler = Scheduler {
+                rt_runtime_us: Some(950_000),
+                rt_period_us: Some(1_000_000),
+                fair_server: server.map(|(runtime_ns, period_ns)| FairServer {
+                    runtime_ns,
+                    period_ns,
+                }),
+                ..Scheduler::default()
+            };
+            assert_eq!(real_time_share(&scheduler), expect, "{server:?}");
+        };
+        check(None, ", real-time tasks get 950000 of 1000000 us");
+        let default = (Some(50_000_000), Some(1_000_000_000));
+        let gives = ", the fair server gives ordinary tasks";
+        check(Some(default), &format!("{gives} 50.000 ms of 1.000 s"));
+        check(Some((Some(0), Some(1_000_000_000))), "");
+        check(Some((None, None)), &format!("{gives} a part"));
     }
 
     #[test]
