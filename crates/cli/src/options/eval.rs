@@ -1,6 +1,6 @@
 //! What `rtscope measure eval` was asked to do.
 
-use event::{Cpu, Duration, Result};
+use event::{Cpu, Duration, Error, ErrorKind, Result};
 use host::task::Policy;
 use measure::counter::Counter;
 use measure::cyclic::{Begin, Plan, Sleep, ThreadPlan};
@@ -142,7 +142,7 @@ impl EvalOptions {
             worst: typed.worst,
             actions: Actions::new(&typed.actions, over)?,
             budget,
-            loads: loads(&typed.load),
+            loads: loads(&typed.load)?,
             loads_named: !typed.load.is_empty(),
             load_plan: LoadPlan {
                 cpus: load_cpus,
@@ -259,11 +259,18 @@ fn gap_options(
     }
 }
 
-fn loads(typed: &[LoadName]) -> Vec<Load> {
+fn loads(typed: &[LoadName]) -> Result<Vec<Load>> {
     if typed.is_empty() {
-        return Load::ALL.to_vec();
+        return Ok(Load::ALL.to_vec());
     }
-    typed.iter().copied().filter_map(load_of).collect()
+    let loads: Vec<Load> = typed.iter().copied().filter_map(load_of).collect();
+    if !loads.is_empty() && loads.len() < typed.len() {
+        let what = "nothing runs beside it, and something does";
+        return Err(Error::new(ErrorKind::InvalidInput, what)
+            .found("--load with none beside others")
+            .fix("name the loads, or none alone"));
+    }
+    Ok(loads)
 }
 
 /// The load of that name; `none` is none.
@@ -312,6 +319,18 @@ mod tests {
         ] {
             check(words, false);
         }
+    }
+
+    #[test]
+    fn no_load_is_no_load_beside_others() {
+        let check = |typed: &[LoadName], expect: Option<usize>| {
+            let found = loads(typed).ok().map(|loads| loads.len());
+            assert_eq!(found, expect, "{typed:?}");
+        };
+        check(&[], Some(Load::ALL.len()));
+        check(&[LoadName::None], Some(0));
+        check(&[LoadName::Hackbench, LoadName::Compile], Some(2));
+        check(&[LoadName::Hackbench, LoadName::None], None);
     }
 
     #[test]
