@@ -6,6 +6,7 @@ use crate::answers::{Answer, Answers, ThreadStates, Told, Wait};
 use crate::prove::{Claim, same};
 use crate::recording::{Recording, Wakes};
 use crate::story::Happening;
+use event::Cpu;
 use testkit::{SyntheticTrace, Task};
 use views::reports::ReportOptions;
 
@@ -75,14 +76,20 @@ fn add_up(parts: &[Answers], whole: &Answers, quantities: &[Quantity]) -> Claim 
 pub fn the_cpus_asked_one_by_one_add_up_to_all(told: &impl Told) -> Claim {
     let trace = told.opened();
     let whole = told.answers()?;
-    let of_cpu = |cpu: &u32| {
+    let of_cpu = |cpu: &Cpu| {
         let options = ReportOptions {
-            cpus: vec![*cpu],
+            cpus: vec![cpu.0],
             ..told.options(&trace)
         };
         Answers::asked(&trace, &options)
     };
-    let parts: Vec<Answers> = whole.cpus.keys().map(of_cpu).collect::<Answer<_>>()?;
+    // Where all happens at one instant, no CPU has any time, and is in no table.
+    let parts: Vec<Answers> = trace
+        .info()
+        .cpus
+        .iter()
+        .map(of_cpu)
+        .collect::<Answer<_>>()?;
     add_up(&parts, &whole, &QUANTITIES)?;
     let behind: Vec<_> = parts.iter().map(|part| part.behind_ns.clone()).collect();
     check("dependency", &behind, &whole.behind_ns)?;
