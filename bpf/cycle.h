@@ -52,15 +52,12 @@ static __always_inline rts_u64 sleep_place(struct task_struct *task)
 	return regs ? regs_instruction(regs) + ((rts_u64)regs_argument_0(regs) << 20) : 0;
 }
 
-// Whether a task sleeps for a length of time, and not until a moment.
-static __always_inline bool sleeps_for_long(struct task_struct *task)
+// Whether a task sleeps until a moment: it may have several in a cycle.
+static __always_inline bool sleeps_to_moment(struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
-	if (!regs)
-		return false;
-	return regs_in_nanosleep(regs) ||
-	       (regs_in_clock_nanosleep(regs) && !(regs_sleep_flags(regs) & TIMER_ABSTIME));
+	return regs && regs_in_clock_nanosleep(regs) && (regs_sleep_flags(regs) & TIMER_ABSTIME);
 }
 
 static __always_inline void gaps_copy(struct rts_cycles *found, const struct task_state *state)
@@ -139,12 +136,12 @@ static __always_inline bool waits_for_work(const struct task_state *state, struc
 }
 
 // Whether a timer wakes a target out of a sleep that is no wait for its next release: it sleeps for
-// a length of time, elsewhere than at its releases. Where it does so again and again without one,
-// these are its releases.
+// a length of time, or waits for others until it gives up or its alarm rings, elsewhere than at its
+// releases. Where it does so again and again without one, these are its releases.
 static __always_inline bool is_own_sleep(struct task_state *state, struct task_struct *task)
 {
 	if (!state->released_again || sleep_place(task) == state->released_at ||
-	    !sleeps_for_long(task))
+	    sleeps_to_moment(task))
 		return false;
 	state->released_again--;
 	return true;

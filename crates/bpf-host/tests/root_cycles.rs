@@ -154,8 +154,61 @@ fn waits_with_a_limit(mut socket: UnixStream) {
     }
 }
 
+const PAUSE: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: SLOW.as_nanos() as i64,
+};
+
+/// Another call than that of its periods.
+fn nap() {
+    // SAFETY: reads one initialised struct.
+    unsafe { libc::nanosleep(&PAUSE, std::ptr::null_mut()) };
+}
+
+/// Waits for somebody who does not come.
+fn gives_up() {
+    let word = 0u32;
+    // SAFETY: reads the word and one initialised struct, which both live as long as the call.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            &raw const word,
+            libc::FUTEX_WAIT,
+            0,
+            &PAUSE,
+        )
+    };
+}
+
+/// Waits for its own alarm.
+fn alarm() {
+    let mut timer: libc::timer_t = std::ptr::null_mut();
+    // SAFETY: all zero is a valid event.
+    let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+    event.sigev_notify = libc::SIGEV_THREAD_ID;
+    event.sigev_signo = libc::SIGUSR2;
+    event.sigev_notify_thread_id = scene::tid();
+    let once = libc::itimerspec {
+        it_interval: libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        },
+        it_value: PAUSE,
+    };
+    // SAFETY: all structs are initialised, and live for as long as the calls.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, libc::SIGUSR2);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer);
+        libc::timer_settime(timer, 0, &raw const once, std::ptr::null_mut());
+        libc::sigwaitinfo(&raw const set, std::ptr::null_mut());
+        libc::timer_delete(timer);
+    }
+}
+
 /// Where it is to be paced by a device, say: now and then it sleeps in the middle of its work.
-fn naps(is_moment: bool, cycles: usize) {
+fn naps(is_moment: bool, cycles: usize, sleep: fn()) {
     let mut due_ns = scene::monotonic_ns();
     for cycle in 0..cycles {
         due_ns = scene::monotonic_ns().max(due_ns + PERIOD.as_nanos() as i64);
@@ -164,13 +217,7 @@ fn naps(is_moment: bool, cycles: usize) {
             false => std::thread::sleep(PERIOD),
         }
         if cycle % 6 == 5 {
-            // Another call than that of its periods.
-            let pause = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: SLOW.as_nanos() as i64,
-            };
-            // SAFETY: reads one initialised struct.
-            unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
+            sleep();
         }
     }
 }
@@ -179,7 +226,7 @@ fn naps(is_moment: bool, cycles: usize) {
 fn begins_with_a_nap() {
     // SAFETY: takes an integer.
     unsafe { libc::usleep(1) };
-    naps(true, CYCLES / 3);
+    naps(true, CYCLES / 3, nap);
 }
 
 /// Nobody's timer.
@@ -210,13 +257,16 @@ fn sleeps_inside_a_timers_cycles_are_told_with_the_longest_and_waits_for_work_ar
     scene_with(newsman, "scene-vic-news", 10, |socket| loops(socket, false));
     scene("scene-vic-limit", 10, waits_with_a_limit);
     scene("scene-vic-serve", 10, serves);
-    scene("scene-vic-nap", 10, |_| naps(true, CYCLES));
+    scene("scene-vic-nap", 10, |_| naps(true, CYCLES, nap));
+    scene("scene-vic-ends", 10, |_| naps(true, CYCLES, gives_up));
+    scene("scene-vic-alarm", 10, |_| naps(true, CYCLES, alarm));
     scene("scene-vic-begin", 10, |_| begins_with_a_nap());
     watch.check_open().expect("looked");
     let found = watch.sleeps_inside().expect("read");
     let mut names: Vec<_> = found.iter().map(|one| one.task.comm.as_str()).collect();
     names.sort_unstable();
-    let wait = ["fifo", "file", "limit", "loop", "nap"].map(|kind| format!("scene-vic-{kind}"));
+    let wait = ["alarm", "ends", "fifo", "file", "limit", "loop", "nap"]
+        .map(|kind| format!("scene-vic-{kind}"));
     assert_eq!(names, wait, "{found:#?}");
     let slow = Duration::from_ns(SLOW.as_nanos() as i64);
     for victim in &found {
