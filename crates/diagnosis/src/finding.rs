@@ -334,7 +334,8 @@ pub struct Basis {
     pub hits: u64,
     /// Activations of the tasks asked for, late or not.
     pub activations: u64,
-    /// How long these were, over the time of the recording.
+    /// How long these were, over the time of the recording; of none where nobody asked for
+    /// [lengths](crate::Query::lengths).
     pub lengths: Lengths,
     /// The tasks were named by who asked.
     pub tasks_named: bool,

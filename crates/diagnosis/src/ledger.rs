@@ -1,8 +1,8 @@
 //! The ledger of one activation: phases, cut by what ran, added up. `docs/ledger.md` is the law.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use event::{Cpu, Duration, Instant, TimeRange};
+use event::{Cpu, Duration, Instant, NumberMap, TimeRange};
 
 use crate::finding::{Grade, Ledger};
 use crate::model::Model;
@@ -58,7 +58,7 @@ impl Sum {
 
 /// The books of one activation. Every nanosecond is entered once, in time order.
 struct Books {
-    sums: HashMap<Key, Sum>,
+    sums: NumberMap<Key, Sum>,
     /// Entered up to here.
     now_ns: i64,
     end_ns: i64,
@@ -93,7 +93,7 @@ impl Books {
 /// Splits an activation into its terms; they add up to `end - origin`.
 pub(crate) fn ledger(model: &Model, account: &Account<'_>) -> Ledger {
     let mut books = Books {
-        sums: HashMap::new(),
+        sums: NumberMap::default(),
         now_ns: account.origin.as_ns(),
         end_ns: account.end.as_ns(),
     };

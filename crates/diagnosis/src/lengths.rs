@@ -1,8 +1,6 @@
 //! How long all activations were, late or not, over the time of a recording: counts in a room that
 //! does not grow with it.
 
-use std::collections::BTreeMap;
-
 use event::{Duration, Instant, TimeRange};
 
 /// An octave has so many buckets, as a power of two: one is a sixty-fourth of its begin wide.
@@ -17,7 +15,8 @@ const SLOTS_MAX: usize = 256;
 pub struct Lengths {
     /// By how much more than [`SLOT_BITS`] a slot is long.
     doubled: u32,
-    slots: BTreeMap<i64, Counts>,
+    /// Each with its number, in their order.
+    slots: Vec<(i64, Counts)>,
 }
 
 /// How many activations are in each bucket that has any, in their order.
@@ -29,16 +28,31 @@ impl Lengths {
     pub(crate) fn add(&mut self, end: Instant, latency: Duration) {
         let slot = end.as_ns() >> (SLOT_BITS + self.doubled);
         let bucket = bucket(latency.as_ns().max(0).unsigned_abs());
-        self.slots.entry(slot).or_default().more(bucket, 1);
+        self.slot(slot).more(bucket, 1);
         if self.slots.len() > SLOTS_MAX {
             self.double();
         }
     }
 
+    /// The activations that ended in a slot: mostly in the last one.
+    fn slot(&mut self, slot: i64) -> &mut Counts {
+        let place = match self.slots.last() {
+            Some((last, _)) if *last == slot => self.slots.len() - 1,
+            _ => {
+                let found = self.slots.binary_search_by_key(&slot, |(known, _)| *known);
+                found.unwrap_or_else(|place| {
+                    self.slots.insert(place, (slot, Counts::default()));
+                    place
+                })
+            }
+        };
+        &mut self.slots[place].1
+    }
+
     fn double(&mut self) {
         self.doubled += 1;
         for (slot, counts) in std::mem::take(&mut self.slots) {
-            self.slots.entry(slot >> 1).or_default().add(&counts);
+            self.slot(slot >> 1).add(&counts);
         }
     }
 
@@ -57,7 +71,7 @@ impl Lengths {
     /// All of them.
     pub(crate) fn all(&self) -> Counts {
         let mut all = Counts::default();
-        self.slots.values().for_each(|counts| all.add(counts));
+        self.slots.iter().for_each(|(_, counts)| all.add(counts));
         all
     }
 }

@@ -38,6 +38,9 @@ pub struct Query {
     pub range: TimeRange,
     /// Only activations that end on one of these CPUs; empty: all.
     pub cpus: Vec<Cpu>,
+    /// The lengths of all activations are counted, late or not, for who [compares](crate::compare)
+    /// answers.
+    pub lengths: bool,
 }
 
 impl Default for Query {
@@ -49,6 +52,7 @@ impl Default for Query {
             worst: 10,
             range: TimeRange::ALL,
             cpus: Vec::new(),
+            lengths: false,
         }
     }
 }

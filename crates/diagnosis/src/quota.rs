@@ -1,10 +1,8 @@
 //! The quota of the waiting task's control group: while it is used up the task cannot run, whoever
 //! does.
 
-use std::collections::HashMap;
-
 use event::evidence::{Moment, Role};
-use event::{Duration, Prio};
+use event::{Duration, NumberMap, Prio};
 
 use crate::finding::{Culprit, LateActivation};
 use crate::model::{Model, VersionId};
@@ -173,7 +171,7 @@ fn doubt(model: &Model, pieces: &mut [Piece], tid: i32) {
 fn outrun(model: &Model, pieces: &mut [Piece], prio: Prio) {
     let Some(own) = prio.nice() else { return };
     // Of each, how long it ran and how long its turn is.
-    let mut others: HashMap<i32, (i64, f64)> = HashMap::new();
+    let mut others: NumberMap<i32, (i64, f64)> = NumberMap::default();
     for piece in pieces.iter() {
         let Key::Wait(id) = piece.key else { continue };
         let version = model.tasks.version(VersionId(id));

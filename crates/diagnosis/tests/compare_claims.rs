@@ -14,6 +14,7 @@ fn ask(trace: SyntheticTrace) -> Diagnosis {
         tasks: TaskFilter::parse(&["work"]).expect("names tasks"),
         threshold: Some(Duration::from_us(1_000)),
         worst: 0,
+        lengths: true,
         ..Query::default()
     };
     diagnose(&trace.build(), &query).expect("it is read")
@@ -193,6 +194,7 @@ fn beside(load: Task, of_ten: i64, is_worse: bool) -> (Diagnosis, Load) {
         tasks: TaskFilter::parse(&["work"]).expect("names tasks"),
         threshold: Some(Duration::from_us(1_000)),
         worst: 0,
+        lengths: true,
         ..Query::default()
     };
     (diagnose(&trace, &query).expect("it is read"), load)
@@ -264,6 +266,7 @@ fn only_where_late_ones_are_not_listed_something_is_left_out() {
             tasks: TaskFilter::parse(&["work"]).expect("names tasks"),
             threshold: Some(Duration::from_us(1_000)),
             worst,
+            lengths: true,
             ..Query::default()
         };
         let trace = wake_ups(&delays(3_000, |place| place % 5 == 0));

@@ -63,6 +63,7 @@ impl Boot {
             tasks: TaskFilter::parse(&["victim"]).expect("names tasks"),
             threshold: Some(Duration::from_us(500)),
             worst: 0,
+            lengths: true,
             ..Query::default()
         };
         diagnose(&trace.build(), &query).expect("it can be diagnosed")
@@ -134,6 +135,7 @@ fn behind_threads(names: &[&'static str]) -> Vec<String> {
         tasks: TaskFilter::parse(&["victim"]).expect("names tasks"),
         threshold: Some(Duration::from_us(500)),
         worst: 0,
+        lengths: true,
         ..Query::default()
     };
     let found = diagnose(&trace.build(), &query).expect("it can be diagnosed");

@@ -57,7 +57,7 @@ pub fn diagnosis_json(trace: &Trace, question: &Question) -> Result<String> {
             threshold: question.over_ns.map(Duration::from_ns),
             worst: question.worst,
             range,
-            cpus: Vec::new(),
+            ..Query::default()
         },
     )?;
     Ok(diagnosis::diagnosis_json(&found).to_string())

@@ -137,7 +137,7 @@ impl Kernel {
         block.end_ns = self.now_ns;
         let change = Change::BlockDone {
             dev,
-            disk: self.disks.names.get(&dev).cloned(),
+            disk: self.disks.names.get(&dev),
             block: &block,
         };
         sink.change(self, &change);

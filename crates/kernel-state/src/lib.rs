@@ -328,7 +328,7 @@ impl Kernel {
     }
 
     /// On which CPU an event was; what happened on none that we know of happened to nobody.
-    #[inline]
+    #[inline(always)] // a few comparisons for each event
     pub fn place(&self, bound: &Bound, event: &EventView<'_>) -> Option<u32> {
         let cpu = match bound.cpu {
             Some(field) => Some(event.u64(field) as u32),

@@ -19,6 +19,7 @@ fn asked(trace: SyntheticTrace, range: TimeRange) -> (Diagnosis, BudgetFinding) 
         until: Until::Block,
         threshold: Some(Duration::from_ms(3)),
         range,
+        lengths: true,
         ..Query::default()
     };
     let rules = format!("response of tid:{} within {LIMIT}", LOOP.tid);

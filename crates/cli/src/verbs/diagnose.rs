@@ -111,6 +111,7 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
         worst: worst.unwrap_or(default.worst),
         range: window::resolve(&options.window, trace)?,
         cpus: options.window.cpus.clone(),
+        ..default
     })
 }
 

@@ -92,6 +92,7 @@ fn ask(path: &Path, options: &DiffOptions) -> Result<(Diagnosis, Load)> {
         worst: options.worst,
         range: window::resolve(&options.window, &trace)?,
         cpus: options.window.cpus.clone(),
+        lengths: true,
     };
     let load = Load::read(&trace, query.range)?;
     Ok((diagnose(&trace, &query)?, load))

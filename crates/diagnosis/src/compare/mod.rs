@@ -77,7 +77,7 @@ const CHANCE_MAX: f64 = 0.01;
 /// Where more of all CPU time went to other ordinary tasks, the loads are not the same.
 const LOAD_APART_MAX: f64 = 0.1;
 
-/// Compares diagnoses of the same question.
+/// Compares diagnoses of the same question, which asked for [lengths](crate::Query::lengths).
 pub fn compare(before: &[Diagnosis], after: &[Diagnosis]) -> Comparison {
     let all = || before.iter().chain(after);
     let floor = all().map(floor).max().unwrap_or_default();

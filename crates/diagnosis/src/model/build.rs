@@ -1,8 +1,8 @@
 //! The pass over the events: what each is handed to, losses, and the model in the end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use event::{Cpu, Duration, EventClass, Instant, Prio, TimeRange};
+use event::{Cpu, Duration, EventClass, Instant, NumberMap, Prio, TimeRange};
 use trace::{EventView, LossCause, Lost, LostFrom};
 
 use super::boosts::Boost;
@@ -26,7 +26,7 @@ pub(super) struct Builder {
     pub(super) cpus: Vec<CpuState>,
     pub(super) tasks: Tasks,
     pub(super) arena: Arena,
-    pub(super) timers: HashMap<u64, Armed>,
+    pub(super) timers: NumberMap<u64, Armed>,
     /// From which slack on a timer's owner is due before it.
     pub(super) slack_floor_ns: i64,
     pub(super) irq_actions: Actions,
@@ -67,7 +67,7 @@ impl Builder {
             cpus: vec![],
             tasks: Tasks::new(query.tasks.clone()),
             arena: Arena::default(),
-            timers: HashMap::new(),
+            timers: NumberMap::default(),
             slack_floor_ns: slack_floor(query.threshold.unwrap_or_default()).as_ns(),
             irq_actions: Actions::default(),
             losses: vec![],

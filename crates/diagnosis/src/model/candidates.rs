@@ -90,7 +90,7 @@ pub(super) struct Candidates {
     pub late: u64,
     /// Those that are late only if the task that had the waker's CPU woke them.
     pub unknown_wakers: u64,
-    /// How long those of `seen` were.
+    /// How long those of `seen` were, where that is asked.
     pub lengths: Lengths,
     /// The same as `seen`, by the number of the task's version.
     judged: Vec<u64>,
@@ -133,9 +133,11 @@ impl Candidates {
         }
         let query = &self.query;
         self.seen += 1;
-        let (end, latency) = (candidate.end_ns, candidate.latency_ns);
-        self.lengths
-            .add(Instant::from_ns(end), Duration::from_ns(latency));
+        if query.lengths {
+            let (end, latency) = (candidate.end_ns, candidate.latency_ns);
+            self.lengths
+                .add(Instant::from_ns(end), Duration::from_ns(latency));
+        }
         let place = candidate.version.0 as usize;
         if self.judged.len() <= place {
             self.judged.resize(place + 1, 0);

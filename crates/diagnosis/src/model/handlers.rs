@@ -38,10 +38,12 @@ impl Builder {
         let Some(handler) = handler.of(event) else {
             return;
         };
-        let state = &self.cpus[cpu as usize];
-        let current = state.current.filter(|_| state.frames.is_empty());
-        let current = current.map(|task| task.0);
-        self.cycles.timer(cpu, handler, event, current);
+        if handler.is_of_timer() {
+            let state = &self.cpus[cpu as usize];
+            let current = state.current.filter(|_| state.frames.is_empty());
+            let current = current.map(|task| task.0);
+            self.cycles.timer(cpu, handler, event, current);
+        }
         match handler {
             Handler::IrqEntry { irq, name } => {
                 let irq = event.i64(irq);
@@ -144,7 +146,12 @@ impl Builder {
 
     /// The exits of all interrupts but the first `kept` were not recorded.
     pub(super) fn miss_exits(&mut self, cpu: u32, kept: usize) {
-        let missed = self.cpu(cpu).frames.split_off(kept);
+        let frames = &mut self.cpu(cpu).frames;
+        // Taken out they need room of their own.
+        if frames.len() <= kept {
+            return;
+        }
+        let missed = frames.split_off(kept);
         self.basis.unpaired += missed.len() as u64;
         for frame in missed {
             if let Some(begun) = self.arena.get(frame.base) {

@@ -1,10 +1,7 @@
 //! Tasks: their names and priorities over time, their states, their moments.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use event::kernel_threads::is_stop_class;
-use event::{COMM_BYTES_MAX, NamedTask, Prio, Tid};
+use event::{COMM_BYTES_MAX, NamedTask, NumberMap, Prio, Tid};
 
 use super::chain::NodeId;
 use super::ends::Work;
@@ -189,8 +186,8 @@ impl Belongs {
 pub(crate) struct Tasks {
     filter: TaskFilter,
     /// What events said of the process of a thread, by its id.
-    belongs: HashMap<i32, Belongs, BuildHasherDefault<TidHasher>>,
-    by_tid: HashMap<i32, TaskIndex, BuildHasherDefault<TidHasher>>,
+    belongs: NumberMap<i32, Belongs>,
+    by_tid: NumberMap<i32, TaskIndex>,
     /// By the number of a thread in the kernel's state.
     by_process: Vec<Option<TaskIndex>>,
     /// The idle tasks, which share one there, by their CPU.
@@ -205,8 +202,8 @@ impl Tasks {
     pub fn new(filter: TaskFilter) -> Self {
         Tasks {
             filter,
-            belongs: HashMap::default(),
-            by_tid: HashMap::default(),
+            belongs: NumberMap::default(),
+            by_tid: NumberMap::default(),
             by_process: vec![],
             idle: vec![],
             states: vec![],
@@ -503,31 +500,5 @@ fn key(tid: i32, cpu: u32) -> i32 {
         -1 - (cpu & 0xffff) as i32
     } else {
         tid
-    }
-}
-
-/// Tids are small and dense: one multiplication spreads them well enough, and a hostile trace can
-/// only make its own analysis slower.
-#[derive(Default)]
-pub(crate) struct TidHasher(u64);
-
-impl Hasher for TidHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_i32(&mut self, value: i32) {
-        self.write_u64(value as u32 as u64);
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
     }
 }

@@ -1,8 +1,9 @@
 //! A thread has one name in a ledger, whatever it was called meanwhile: else what it did is two
 //! causes, and another one may seem to have done more.
 
-use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
+
+use event::NumberMap;
 
 use super::Key;
 use crate::model::{Model, VersionId};
@@ -13,7 +14,7 @@ type Of = (Discriminant<Key>, usize, i32, u32);
 /// As which of its versions each thread had the most of a ledger.
 pub(crate) struct ThreadNames<'a> {
     model: &'a Model,
-    longest: HashMap<Of, (i64, u32)>,
+    longest: NumberMap<Of, (i64, u32)>,
 }
 
 impl<'a> ThreadNames<'a> {
@@ -21,7 +22,7 @@ impl<'a> ThreadNames<'a> {
     pub fn new(model: &'a Model, keys: impl Iterator<Item = (Key, i64)>) -> ThreadNames<'a> {
         let mut names = ThreadNames {
             model,
-            longest: HashMap::new(),
+            longest: NumberMap::default(),
         };
         for (key, ns) in keys {
             key.with_versions(|place, id| {

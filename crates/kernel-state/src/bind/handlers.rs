@@ -129,6 +129,18 @@ impl Handler {
             handler => Some(handler),
         }
     }
+
+    /// Whether a timer is armed, cancelled or served.
+    #[inline]
+    pub fn is_of_timer(&self) -> bool {
+        matches!(
+            self,
+            Handler::HrtimerStart { .. }
+                | Handler::HrtimerCancel { .. }
+                | Handler::HrtimerExpireEntry { .. }
+                | Handler::HrtimerExpireExit
+        )
+    }
 }
 
 /// The kernel wakes a handler's thread right after the handler.

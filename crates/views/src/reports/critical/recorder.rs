@@ -1,14 +1,13 @@
 //! Puts down what threads do from one change to the next, and walks again for what was dropped.
 
-use std::hash::BuildHasherDefault;
 use std::num::NonZeroU32;
 
-use event::TimeRange;
+use event::{Mixing, TimeRange};
 use indexmap::IndexSet;
 use trace::{Item, Trace};
 
 use super::history::{Doing, History, Link, Node, Place};
-use crate::reports::ordered::{Mix, Ordered};
+use crate::reports::ordered::Ordered;
 use kernel_state::{Change, Follow, Kernel, ProcId, Sink, Topic, Topics, Waker};
 
 /// Where a window begins.
@@ -32,7 +31,7 @@ pub(super) struct Recorder {
     begin_ns: i64,
     threads: Ordered<u32, Thread>,
     /// Numbered from one in the order in which they first woke.
-    wakers: IndexSet<Waker, BuildHasherDefault<Mix>>,
+    wakers: IndexSet<Waker, Mixing>,
     pub history: History,
 }
 

@@ -262,7 +262,7 @@ impl Question for Io {
             Change::Grouped { process, leader } => self.threads.grouped(kernel, *process, *leader),
             Change::BlockDone {
                 dev, disk, block, ..
-            } => self.block(kernel, *dev, disk.as_ref(), block),
+            } => self.block(kernel, *dev, *disk, block),
             Change::DiskNamed { dev, name } => {
                 let disk = self.disks.entry(*dev);
                 let disk = disk.or_insert_with(|| Disk::new(*dev, None, &self.options.spill));
