@@ -21,14 +21,15 @@ pub(crate) fn instead_of_section(model: &Model, place: usize) -> Option<Reason> 
         return Some(reason);
     }
     let (begin_ns, end_ns) = (late.expiry.as_ns(), late.time.as_ns());
-    let contended = model.contended.iter().any(|lock| {
+    let waits = &model.timeline(late.cpu)?.contended;
+    let spun = waits.iter().any(|lock| {
         let part_ns = lock
             .end_ns
             .min(end_ns)
             .saturating_sub(lock.begin_ns.max(begin_ns));
-        lock.cpu == late.cpu && part_ns >= half.as_ns()
+        part_ns >= half.as_ns()
     });
-    contended.then_some(Reason::LockOwnerUnknown)
+    spun.then_some(Reason::LockOwnerUnknown)
 }
 
 /// When in a span the host did not let a CPU run, and how that shows: a timer of it was late while

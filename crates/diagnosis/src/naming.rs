@@ -5,7 +5,7 @@ use event::{Cpu, Duration, Instant, TimeRange};
 use event::evidence::{Mode, StopKind};
 
 use crate::host;
-use crate::model::{Model, Slice, Span, Version, VersionId, What};
+use crate::model::{Model, Slice, Span, Timeline, Version, VersionId, What};
 use crate::own_cost;
 use crate::phases::{Doing, Phase, Since};
 use crate::quota;
@@ -195,22 +195,19 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     });
     namer.settle(pieces, first);
     if let Doing::Running { .. } = phase.doing {
-        spun(model, cpu, pieces, first);
+        spun(timeline, pieces, first);
     }
     quota::settle(model, phase, pieces, first);
 }
 
 /// What a task spun for a lock that the kernel tells of is no work of its own.
-fn spun(model: &Model, cpu: Cpu, pieces: &mut Vec<Piece>, first: usize) {
+fn spun(timeline: &Timeline, pieces: &mut Vec<Piece>, first: usize) {
     let begin_ns = pieces.get(first).map_or(i64::MAX, |piece| piece.begin_ns);
     let end_ns = pieces.last().map_or(i64::MIN, |piece| piece.end_ns);
-    let place = model
-        .contended
-        .partition_point(|lock| lock.begin_ns < begin_ns);
-    let within = model.contended[place..]
-        .iter()
-        .take_while(|lock| lock.begin_ns < end_ns);
-    for lock in within.filter(|lock| lock.cpu == cpu) {
+    let waits = &timeline.contended;
+    let place = waits.partition_point(|lock| lock.begin_ns < begin_ns);
+    let within = waits[place..].iter();
+    for lock in within.take_while(|lock| lock.begin_ns < end_ns) {
         let begun = pieces[first..].iter().find(|piece| {
             let here = piece.begin_ns <= lock.begin_ns && lock.begin_ns < piece.end_ns;
             here && matches!(piece.key, Key::Ran(_))

@@ -12,7 +12,7 @@ use super::cpu::{Armed, CpuState};
 use super::ends::Work;
 use super::late_expiries::LateExpiry;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
-use super::{Contended, Model, Quotas, promised};
+use super::{Model, Quotas, promised};
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
@@ -35,7 +35,6 @@ pub(super) struct Builder {
     pub(super) page_faults: Vec<(i64, VersionId)>,
     pub(super) until: Until,
     pub(super) system_calls: Vec<(i64, VersionId)>,
-    pub(super) contended: Vec<Contended>,
     pub(super) boosts: Vec<Boost>,
     pub(super) late_expiries: Vec<LateExpiry>,
     pub(super) quotas: Quotas,
@@ -77,7 +76,6 @@ impl Builder {
             candidates: Candidates::new(query.clone()),
             cycles: cycles(&query),
             system_calls: vec![],
-            contended: vec![],
             boosts: vec![],
             late_expiries: vec![],
             quotas: Quotas::default(),
@@ -412,7 +410,6 @@ impl Builder {
             evidence: self.evidence,
             page_faults: self.page_faults,
             system_calls: self.system_calls,
-            contended: self.contended,
             boosts: self.boosts,
             late_expiries: self.late_expiries,
             quotas: self.quotas,

@@ -63,8 +63,6 @@ impl Builder {
         self.system_calls
             .retain(|(time_ns, _)| kept.touches(*time_ns, *time_ns));
         self.logged += self.system_calls.len();
-        self.contended
-            .retain(|lock| kept.touches(lock.begin_ns, lock.end_ns));
         self.boosts
             .retain(|boost| kept.touches(boost.begin_ns, boost.end_ns));
         self.late_expiries

@@ -1,14 +1,12 @@
 //! The pass over the events: interrupts, softirqs, timers, NMIs.
 
-use event::Cpu;
 use trace::EventView;
 
-use super::Contended;
 use super::build::Builder;
 use super::chain::{NewNode, NodeId};
 use super::cpu::{Armed, HardFrame, LeftHandler, NESTING_MAX, VECTORS_MAX};
 use super::tasks::{SoftFrame, VersionId};
-use super::timeline::{Mark, Occupant, Segment, What};
+use super::timeline::{Contended, Mark, Occupant, Segment, What};
 use super::wake::By;
 use crate::StepKind;
 use event::vectors::{UNKNOWN_INTERRUPT, UNLISTED_FIRST};
@@ -83,8 +81,7 @@ impl Builder {
             Handler::PageFault => self.page_fault(cpu, now_ns),
             Handler::ContentionBegin { flags } => {
                 if event.u64(flags) & SPINS != 0 {
-                    self.contended.push(Contended {
-                        cpu: Cpu(cpu),
+                    self.cpu(cpu).timeline.contended.push(Contended {
                         begin_ns: now_ns,
                         end_ns: i64::MAX,
                     });
@@ -385,9 +382,9 @@ impl Builder {
 
     /// The wait that began last on the CPU ends first.
     fn contention_ends(&mut self, cpu: u32, now_ns: i64) {
-        let mut open = self.contended.iter_mut().rev().take(CONTENDED_OPEN_MAX);
-        let open = open.find(|lock| lock.cpu == Cpu(cpu) && lock.end_ns == i64::MAX);
-        if let Some(open) = open {
+        let waits = self.cpu(cpu).timeline.contended.iter_mut();
+        let mut newest = waits.rev().take(CONTENDED_OPEN_MAX);
+        if let Some(open) = newest.find(|lock| lock.end_ns == i64::MAX) {
             open.end_ns = now_ns;
         }
     }

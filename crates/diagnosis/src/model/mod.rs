@@ -64,8 +64,6 @@ pub(crate) struct Model {
     pub system_calls: Vec<(i64, VersionId)>,
     /// When a clock that is not the trace's was seen to have been set forward, and by how much.
     pub clock_sets: Vec<(i64, Duration)>,
-    /// Waits of CPUs for spinning locks.
-    pub contended: Vec<Contended>,
     /// Waits for locks that lent a priority, in time order.
     pub boosts: Vec<Boost>,
     /// Timers whose interrupt came late, as they were served.
@@ -94,15 +92,6 @@ const IDLE_EXIT_SLACK: Duration = Duration::from_us(200);
 
 /// What a watch writes down of a hit, it writes so much after its end at most.
 const EVIDENCE_BEHIND_MAX: Duration = Duration::from_ms(1);
-
-/// A CPU waited for a lock that another one held, and did nothing else.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Contended {
-    pub cpu: Cpu,
-    pub begin_ns: i64,
-    /// The greatest instant while it waits.
-    pub end_ns: i64,
-}
 
 /// From when on a loss hides nothing any more.
 fn known_from(lost: &Lost) -> Instant {

@@ -111,11 +111,20 @@ pub(crate) struct Mark {
     pub id: i32,
 }
 
+/// A CPU waited for a spinning lock that another one held, and did nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contended {
+    pub begin_ns: i64,
+    /// The greatest instant while it waits.
+    pub end_ns: i64,
+}
+
 /// All segments of one CPU in time order.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     segments: Vec<Segment>,
     pub marks: Vec<Mark>,
+    pub contended: Vec<Contended>,
 }
 
 /// A segment cut to a range.
@@ -170,6 +179,8 @@ impl Timeline {
         self.segments.shrink_to(2 * next);
         let marks = &mut self.marks;
         marks.retain(|mark| kept.touches(mark.time_ns, mark.time_ns));
+        let contended = &mut self.contended;
+        contended.retain(|lock| kept.touches(lock.begin_ns, lock.end_ns));
     }
 
     /// An interrupt went on to `to_ns` that seemed to end at `from_ns`, since when its task has had
