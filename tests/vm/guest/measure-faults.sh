@@ -26,6 +26,16 @@ measuring() {
 }
 measures() { grep -qsE 'rtscope-(cyc|gap|loop)' /proc/$measured/task/*/comm; }
 
+# has_slept: its threads sleep and wake already; under a watch they wait until that is armed, which
+# takes long on a busy host.
+has_slept() {
+    for task in /proc/$measured/task/*; do
+        case $(cat "$task/comm" 2>/dev/null) in
+            rtscope-cyc*) [ "$(awk '/^voluntary_ctxt/ { print $2 }' "$task/status")" -gt 50 ] || return 1 ;;
+        esac
+    done
+}
+
 # ends STATUS: what measuring began ends in time, with this status.
 ends() {
     await 600 is_gone
@@ -48,6 +58,7 @@ samples() { grep -o '"samples":[0-9]*' "/out/$name.json" | sed -n "$(($1 + 1))s/
 # loses_cpu1 WORDS...: while it measures on both CPUs, or on this one.
 loses_cpu1() {
     measuring "$@"
+    await 300 has_slept
     echo 0 > $cpu1
     ends 3
     echo 1 > $cpu1
