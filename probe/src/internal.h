@@ -223,6 +223,13 @@ uint32_t rtscope_note(char note[RTSCOPE_DESK_BYTES], const char *provider, const
 void rtscope_ending_watch(void);
 int rtscope_is_ending(void);
 
+/* forks.c: who forks is in this code until the end of it. A library that is closed waits for that,
+ * a second at most, before its code goes. */
+void rtscope_fork_begins(void);
+void rtscope_fork_ends(void);
+void rtscope_fork_is_child(void);
+void rtscope_forks_await(void);
+
 /* closed.c: what a library that is closed had is kept for one that is the same (1), or there is
  * none (0); another file has none of it. */
 void rtscope_closed_add(const struct rtscope_object *object);

@@ -441,12 +441,14 @@ static int was_made_larger(const struct rtscope_object *object_known,
 
 static void before_fork(void)
 {
+    rtscope_fork_begins();
     pthread_mutex_lock(&lock);
 }
 
 static void after_fork_in_parent(void)
 {
     pthread_mutex_unlock(&lock);
+    rtscope_fork_ends();
 }
 
 static void after_fork_in_child(void)
@@ -454,6 +456,7 @@ static void after_fork_in_child(void)
     const int error = errno;
     fork_in_child();
     pthread_mutex_unlock(&lock);
+    rtscope_fork_is_child();
     errno = error;
 }
 
@@ -585,6 +588,8 @@ void rtscope_unregister_(struct rtscope_object *object)
         rtscope_closed_add(object);
     }
     pthread_mutex_unlock(&lock);
+    if (!stays && !rtscope_is_ending())
+        rtscope_forks_await();
 }
 
 /* Of a process whose libraries with events were closed before its end. It takes no lock: behind all

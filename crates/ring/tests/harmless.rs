@@ -204,6 +204,74 @@ fn a_library_that_is_opened_and_closed_takes_room_once() {
     check("alone", "static.so", false, 0, 0);
 }
 
+/// Forks while another thread opens and closes a library with an event.
+const FORKS_MEANWHILE: &str = r#"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int is_over;
+static void *open_and_close(void *path)
+{
+    while (!is_over) {
+        void *const library = dlopen(path, RTLD_NOW);
+        void (*record)(unsigned) = NULL;
+        if (!library)
+            _exit(2);
+        *(void **)&record = dlsym(library, "record");
+        record(7);
+        dlclose(library);
+    }
+    return NULL;
+}
+int main(int length, char **words)
+{
+    pthread_t thread;
+    int status = 0, bad = length != 2;
+    if (bad || pthread_create(&thread, NULL, open_and_close, words[1]) != 0)
+        return 1;
+    for (int turn = 0; turn < 300; turn++) {
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        bad |= waitpid(child, &status, 0) != child || status != 0;
+    }
+    is_over = 1;
+    return pthread_join(thread, NULL) != 0 || bad;
+}
+"#;
+
+#[test]
+fn a_program_forks_while_it_opens_and_closes_a_library() {
+    let folder = tempfile::tempdir().expect("a folder");
+    build_opened(folder.path());
+    let source = folder.path().join("forks.c");
+    std::fs::write(&source, FORKS_MEANWHILE).expect("a file");
+    let forks = folder.path().join("forks");
+    let mut compile = Command::new("cc");
+    compile.args(["-O2", "-Wall", "-Wextra", "-pthread", "-o"]);
+    compile.arg(&forks).arg(source).arg("-ldl");
+    assert!(compile.status().expect("a compiler").success());
+    for (library, traced) in [
+        ("static.so", false),
+        ("static.so", true),
+        ("shared.so", true),
+    ] {
+        // It crashed, or stood still, in most of the turns.
+        for _ in 0..5 {
+            let rings = tempfile::tempdir_in("/dev/shm").expect("a folder");
+            let mut command = Command::new("timeout");
+            command.args(["--signal=KILL", "60"]).arg(&forks);
+            command.arg(folder.path().join(library));
+            command.env("RTSCOPE_DIR", rings.path());
+            command.env("RTSCOPE_RING_SIZE", "32K");
+            command.envs(traced.then_some(("RTSCOPE_EVENTS", "app")));
+            let status = command.status().expect("it runs");
+            assert!(status.success(), "{library}, traced: {traced}: {status}");
+        }
+    }
+}
+
 /// An event and an enumeration as they are written for LTTng-UST.
 const PROVIDER: &str = r#"
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
