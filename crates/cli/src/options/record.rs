@@ -272,6 +272,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_user_may_have_is_neither_next_to_nothing_nor_beyond_all_rings() {
+        let check = |text: &str, expect: Result<u64, &str>| {
+            let found = user_bytes(text).map_err(|error| error.what().to_owned());
+            assert_eq!(found, expect.map_err(str::to_owned), "{text}");
+        };
+        check("64M", Ok(64 << 20));
+        check("1M", Ok(1 << 20));
+        check("4G", Ok(4 << 30));
+        check("1000K", Err("--rings-per-user is too small"));
+        check("5G", Err("--rings-per-user is too large"));
+    }
+
+    #[test]
     fn a_filter_names_its_event_and_its_expression() {
         let check = |text: &str, expect: Option<(&str, &str)>| {
             let found = filter(text).ok();
