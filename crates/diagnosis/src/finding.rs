@@ -351,7 +351,7 @@ pub struct Basis {
     /// The same of those whose wake-up in the trace was not recorded: they may have been late.
     pub unwoken: u64,
     /// Activations that began with the making of their task, which are judged to the switch-in
-    /// alone.
+    /// alone; with the waits for a CPU of those before their first sleep.
     pub start_ups: u64,
     /// Those of them whose work was late, had anybody been waiting for it.
     pub long_start_ups: u64,

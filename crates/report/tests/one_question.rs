@@ -311,6 +311,21 @@ fn a_long_start_up_is_not_called_in_time() {
     check(9_000, TimeRange::ALL, (1, true));
     // It goes on at the end of the window.
     check(9_000, from_to(0, 8_000), (1, true));
+    // Waits inside of it are no work that was in time.
+    let trace = SyntheticTrace::new().at(10).run(maker).wakeup_new(LOOP, 0);
+    let trace = trace
+        .at(20)
+        .block(maker, LOOP)
+        .at(2_000)
+        .preempt(LOOP, HELPER);
+    let trace = trace.at(2_100).preempt(HELPER, LOOP).at(9_000).nmi(1);
+    let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+    let basis = &diagnosis.basis;
+    assert_eq!((basis.activations, basis.start_ups), (2, 2));
+    assert!(basis.is_of_start_ups());
+    assert_eq!((budget.samples, budget.long_start_ups), (2, 1));
+    let is_open = matches!(budget.judgement, Judgement::Inconclusive(_));
+    assert!(is_open, "{budget:?}");
     check(9_000, from_to(0, 2_000), (0, false));
     // It ends before, or had begun before: what it did then is not asked for, or not judged.
     check(9_000, from_to(9_500, 30_000), (0, false));

@@ -212,7 +212,9 @@ impl Builder {
         let state = self.tasks.state(task);
         let (own_ns, chain) = (std::mem::take(&mut state.work.own_ns), state.chain);
         state.chain = self.arena.add(NodeId::NONE, step);
+        let (forked, seen) = (state.work.forked, self.candidates.seen);
         self.candidate(until.0, until.1, task, End::Seen);
+        self.basis.start_ups += u64::from(forked) * (self.candidates.seen - seen);
         let state = self.tasks.state(task);
         (state.chain, state.work.own_ns) = (chain, own_ns);
     }

@@ -31,7 +31,12 @@ impl Checker<'_> {
         }) = response
         else {
             return match ended {
-                Ended::PutOff(_, since_ns, lossy) => self.put_off(&task, since_ns, lossy),
+                Ended::PutOff(process, since_ns, lossy) => {
+                    if self.responses.is_starting(process) {
+                        self.starts(&task);
+                    }
+                    self.put_off(&task, since_ns, lossy);
+                }
                 Ended::Unwoken(_, last_ns) => self.unwoken(is_it, last_ns),
                 Ended::Started(_, made_ns) => self.started(&task, made_ns),
                 _ => self.unseen(is_it, kernel.first_ns()),
@@ -71,8 +76,8 @@ impl Checker<'_> {
         self.seen(is_it, task);
     }
 
-    /// A thread is scheduled in for the first time since it was made: its response is judged to
-    /// here.
+    /// A thread is scheduled in that was made and has not slept since: of its response this wait is
+    /// judged alone.
     pub(super) fn starts(&mut self, task: &NamedTask<'_>) {
         let counts = self.counts();
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {

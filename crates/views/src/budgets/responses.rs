@@ -269,6 +269,12 @@ impl Responses {
         self.get(process).is_some_and(|thread| thread.gone)
     }
 
+    /// Whether a thread was made, and has not slept since.
+    pub fn is_starting(&self, process: ProcId) -> bool {
+        let open = self.get(process).and_then(|thread| thread.open);
+        open.is_some_and(|open| open.made)
+    }
+
     fn open(&self) -> impl Iterator<Item = (ProcId, Open)> {
         let threads = (0..).map(ProcId).zip(&self.threads);
         threads.filter_map(|(process, thread)| Some((process, thread.open?)))
