@@ -244,11 +244,12 @@ impl Basis {
         self.long_start_ups > 0 && self.start_ups >= self.activations
     }
 
-    /// The same, with cycles of a timer that are over the threshold if a sleep in them was inside
-    /// the work: no answer lists them, and nobody may say that they were in time.
+    /// The same, with long work of tasks that never slept, and cycles of a timer that are over the
+    /// threshold if a sleep in them was inside the work: no answer lists them, and nobody may say
+    /// that they were in time.
     pub fn unknown(&self) -> u64 {
         let inside = self.inside.iter().map(|found| found.over);
-        self.may_be_late() + inside.sum::<u64>()
+        self.may_be_late() + self.unslept + inside.sum::<u64>()
     }
 }
 
@@ -355,6 +356,9 @@ pub struct Basis {
     pub start_ups: u64,
     /// Those of them whose work was late, had anybody been waiting for it.
     pub long_start_ups: u64,
+    /// Those of them that did not end with a sleep, of tasks that were named: of such a task no
+    /// work is judged, only waits.
+    pub unslept: u64,
     /// Activations of the tasks asked for that are late only if the task on the CPU of their
     /// wake-up made it; the trace does not show what interrupted that task.
     pub unknown_wakers: u64,

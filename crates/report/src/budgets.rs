@@ -78,7 +78,7 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
             inside.over
         );
     }
-    if let Some(start_ups) = long_start_ups(finding.long_start_ups) {
+    if let Some(start_ups) = long_start_ups(finding.long_start_ups, finding.unslept) {
         let _ = write!(text, "; {start_ups}");
     }
     let is_judged = matches!(finding.budget.subject, Subject::Response(_));
@@ -160,6 +160,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "unseen": finding.unseen,
             "unwoken": finding.unwoken,
             "long_start_ups": finding.long_start_ups,
+            "unslept": finding.unslept,
             "locks_known": finding.locks_known,
             "threads": finding.threads,
             "within": finding.within,

@@ -13,10 +13,15 @@ pub(crate) fn sleep_that_ends_work(locks_known: bool) -> &'static str {
     }
 }
 
-/// Start-ups that took longer than the limit, which nobody may take for work that was in time; none
-/// where there are none.
-pub(crate) fn long_start_ups(count: u64) -> Option<String> {
+/// Start-ups that took longer than the limit, which nobody may take for work that was in time, and
+/// how many of their tasks did not sleep at all; none where there are none.
+pub(crate) fn long_start_ups(count: u64, unslept: u64) -> Option<String> {
     let start_ups = counted(count, "start-up");
     let scope = "what a task does that was just made, up to its first sleep, is not judged";
-    (count > 0).then(|| format!("{start_ups} took longer: {scope}"))
+    let never = match unslept {
+        0 => String::new(),
+        1 => " (1 of them without a sleep)".to_owned(),
+        all => format!(" ({all} of them without a sleep)"),
+    };
+    (count > 0).then(|| format!("{start_ups} took longer{never}: {scope}"))
 }

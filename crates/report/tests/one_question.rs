@@ -300,7 +300,7 @@ fn a_long_start_up_is_not_called_in_time() {
         assert!(diagnosis.activations.is_empty());
         assert_eq!((basis.long_start_ups, basis.is_of_start_ups()), expect);
         let text = diagnosis_text(&diagnosis, &TextStyle::default());
-        let said = text.contains("1 start-up took longer: what a task does that was just made");
+        let said = text.contains("1 start-up took longer");
         assert_eq!(said, expect.0 > 0, "{text}");
         assert_eq!(budget.long_start_ups, expect.0, "{budget:?}");
         let is_open = matches!(budget.judgement, Judgement::Inconclusive(_));
@@ -330,6 +330,40 @@ fn a_long_start_up_is_not_called_in_time() {
     // It ends before, or had begun before: what it did then is not asked for, or not judged.
     check(9_000, from_to(9_500, 30_000), (0, false));
     check(9_000, from_to(5_000, 30_000), (1, true));
+}
+
+#[test]
+fn who_never_slept_is_not_called_in_time_beside_others_that_were() {
+    let maker = Task::rt(LOOP.tid, "loop", 70);
+    let child = Task::rt(101, "loop", 50);
+    let check = |sleeps: bool, expect: u64| {
+        let trace = SyntheticTrace::new().at(0).block(maker, HELPER).at(10);
+        let trace = trace.wake(maker).after(1).preempt(HELPER, maker).after(10);
+        let trace = trace.wakeup_new(child, 0).after(10).block(maker, child);
+        let trace = trace.at(9_000);
+        let trace = match sleeps {
+            true => trace.block(child, HELPER),
+            false => trace.end(child, HELPER),
+        };
+        let trace = trace.at(20_000).nmi(1).build();
+        let query = Query {
+            tasks: TaskFilter::parse(&["loop"]).expect("a pattern"),
+            until: Until::Block,
+            threshold: Some(Duration::from_ms(3)),
+            ..Query::default()
+        };
+        let basis = diagnose(&trace, &query).expect("it is diagnosed").basis;
+        assert!(!basis.is_of_start_ups(), "{basis:?}");
+        assert_eq!((basis.unslept, basis.unknown()), (expect, expect));
+        let rules = Rules::parse("response of loop within 3ms").expect("a rule");
+        let checked = check_budgets(&trace, &rules, TimeRange::ALL).expect("it is read");
+        let budget = &checked.findings[0];
+        assert_eq!((budget.unslept, budget.long_start_ups), (expect, 1));
+        let is_held = budget.judgement == Judgement::Held;
+        assert_eq!(is_held, expect == 0, "{budget:?}");
+    };
+    check(true, 0);
+    check(false, 1);
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn basis_json(basis: &Basis) -> Value {
         "unwoken": basis.unwoken,
         "start_ups": basis.start_ups,
         "long_start_ups": basis.long_start_ups,
+        "unslept": basis.unslept,
         "unknown_wakers": basis.unknown_wakers,
         "stopped_asleep": basis.stopped_asleep,
         "sleeps_inside": basis.inside.iter().map(inside_json).collect::<Vec<_>>(),

@@ -104,7 +104,9 @@ impl Builder {
             }
             // It had begun before the trace, or woke up unseen.
             Pause::Done if wanted && !forked => self.ends_unbegun((cpu, now_ns), task),
-            Pause::Done | Pause::Gone if is_judged => self.started((cpu, now_ns), task),
+            Pause::Done | Pause::Gone if is_judged => {
+                self.started((cpu, now_ns), task, pause == Pause::Done);
+            }
             Pause::Done | Pause::Gone => {}
         }
         if matches!(pause, Pause::Done | Pause::Gone) {
@@ -228,7 +230,7 @@ impl Builder {
         }
         let cpu = state.log.last().map_or(0, |moment| moment.cpu);
         if state.work.forked {
-            return self.started((cpu, end_ns), task);
+            return self.started((cpu, end_ns), task, state.work.inside);
         }
         if let Run::On(_) = state.run {
             let ran_ns = end_ns - state.work.since_ns;
@@ -373,12 +375,15 @@ impl Builder {
         self.basis.unwoken += u64::from(is_judged && is_asked_for && may_be_late);
     }
 
-    /// A task that was just made has come to its first sleep, to its end, or to that of the trace.
-    fn started(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex) {
+    /// A task that was just made has come to its first sleep, if it `slept`, to its end, or to that
+    /// of the trace.
+    fn started(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex, slept: bool) {
         let made = self.arena.get(self.tasks.states[task.0 as usize].chain);
         let is_long = made.is_some_and(|node| self.candidates.may_be_late(now_ns - node.origin_ns));
         let is_asked_for = self.candidates.is_asked_for(cpu, now_ns);
         self.basis.long_start_ups += u64::from(is_long && is_asked_for);
+        let is_unslept = is_long && is_asked_for && !slept && self.basis.tasks_named;
+        self.basis.unslept += u64::from(is_unslept);
     }
 
     /// What cannot be told from the end of the work, of the tasks that are asked for.

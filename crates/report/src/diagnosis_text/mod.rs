@@ -57,7 +57,7 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
         let unjudged = counted(basis.unjudged, "activation");
         let _ = write!(text, " {unjudged} that had begun before: not judged.");
     }
-    if let Some(start_ups) = long_start_ups(basis.long_start_ups) {
+    if let Some(start_ups) = long_start_ups(basis.long_start_ups, basis.unslept) {
         let _ = write!(text, " {start_ups}.");
     }
     if basis.unwoken > 0 {
@@ -105,7 +105,8 @@ fn nothing_to_judge(diagnosis: &Diagnosis) -> String {
     let mut text = "Nothing to judge: no task that was asked for was activated there (rtscope \
                     report schedtop names those that were)."
         .to_owned();
-    if let Some(start_ups) = long_start_ups(diagnosis.basis.long_start_ups) {
+    let basis = &diagnosis.basis;
+    if let Some(start_ups) = long_start_ups(basis.long_start_ups, basis.unslept) {
         let _ = write!(text, " {start_ups}.");
     }
     text

@@ -16,7 +16,7 @@ impl Checker<'_> {
             Ended::Unseen(process)
             | Ended::Unwoken(process, _)
             | Ended::PutOff(process, ..)
-            | Ended::Started(process, _) => (process, None),
+            | Ended::Started(process, ..) => (process, None),
         };
         let task = kernel.named(kernel.process(process));
         let is_it =
@@ -38,7 +38,7 @@ impl Checker<'_> {
                     self.put_off(&task, since_ns, lossy);
                 }
                 Ended::Unwoken(_, last_ns) => self.unwoken(is_it, last_ns),
-                Ended::Started(_, made_ns) => self.started(&task, made_ns),
+                Ended::Started(_, made_ns, slept) => self.started(&task, made_ns, slept),
                 _ => self.unseen(is_it, kernel.first_ns()),
             };
         };
@@ -85,16 +85,18 @@ impl Checker<'_> {
         }
     }
 
-    /// A thread that was made at `made_ns` has come to its first sleep, to its end, or to that of
-    /// the trace: its work until then is no sample of a response.
-    fn started(&mut self, task: &NamedTask<'_>, made_ns: i64) {
+    /// A thread that was made at `made_ns` has come to its first sleep, if it `slept`, to its end,
+    /// or to that of the trace: its work until then is no sample of a response.
+    fn started(&mut self, task: &NamedTask<'_>, made_ns: i64, slept: bool) {
         if !self.counts() {
             return;
         }
         let took_ns = self.now_ns - made_ns;
         let budgets = self.rules.budgets.iter().zip(&mut self.tallies);
         for (budget, tally) in budgets.filter(|(budget, _)| is_response_of(&budget.subject, task)) {
-            tally.long_start_ups += u64::from(took_ns > budget.limit.as_ns());
+            let is_long = took_ns > budget.limit.as_ns();
+            tally.long_start_ups += u64::from(is_long);
+            tally.unslept += u64::from(is_long && !slept);
         }
     }
 
@@ -129,11 +131,11 @@ impl Checker<'_> {
 
     /// Activations that the trace's end leaves under way.
     pub(super) fn responses_end(&mut self, kernel: &Kernel) {
-        let starting: Vec<(ProcId, i64)> = self.responses.starting().collect();
-        for (process, made_ns) in starting {
+        let starting: Vec<(ProcId, i64, bool)> = self.responses.starting().collect();
+        for (process, made_ns, slept) in starting {
             let known = kernel.process(process);
             self.here = self.is_asked_for(Some(Cpu(known.seen_on)));
-            self.started(&kernel.named(known), made_ns);
+            self.started(&kernel.named(known), made_ns, slept);
         }
         let responses: Vec<Response> = self.responses.under_way(self.now_ns).collect();
         for response in responses {

@@ -41,6 +41,8 @@ pub struct BudgetFinding {
     /// Start-ups of threads, up to the first sleep, that took longer than the limit: a response is
     /// judged to the switch-in there.
     pub long_start_ups: u64,
+    /// Those of them that did not end with a sleep: of such a thread no work is judged, only waits.
+    pub unslept: u64,
     /// The threads whose samples count, by id.
     pub threads: BTreeMap<i32, String>,
     /// The longest sample that counts.

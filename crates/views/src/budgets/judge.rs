@@ -35,6 +35,7 @@ pub(super) struct Tally {
     pub unwoken: u64,
     pub start_ups: u64,
     pub long_start_ups: u64,
+    pub unslept: u64,
     pub threads: BTreeMap<i32, String>,
     pub worst: Option<(i64, i64)>,
     pub inside: Option<SleepsInside>,
@@ -138,7 +139,11 @@ impl Tally {
         }
         match is_beyond(samples.max(needed)) {
             true => Judgement::Broken,
-            // Nobody may take these for work that was in time.
+            // Nobody may take waits for work that was in time.
+            false if self.unslept > 0 => {
+                let unslept = self.unslept;
+                inconclusive(format!("{unslept} worked for longer, and did not sleep"))
+            }
             false if self.long_start_ups > 0 && self.start_ups >= samples => {
                 inconclusive("all that was judged are waits of new threads to start".to_owned())
             }
@@ -162,6 +167,7 @@ impl Tally {
             unseen: self.unseen,
             unwoken: self.unwoken,
             long_start_ups: self.long_start_ups,
+            unslept: self.unslept,
             threads: self.threads,
             worst: self.worst.map(range),
             locks_known,

@@ -49,8 +49,8 @@ pub(super) enum Ended {
     /// never sleep. Nobody knows how long it was where that is said.
     PutOff(ProcId, i64, bool),
     /// So is the start-up of a thread that was made at this instant: it sleeps for the first time,
-    /// or is gone.
-    Started(ProcId, i64),
+    /// where that is said, or is gone.
+    Started(ProcId, i64, bool),
 }
 
 /// What is known of a thread.
@@ -212,7 +212,7 @@ impl Responses {
                     _ => thread.begun_ns.replace(now_ns),
                 };
                 if let Some(open) = ended.filter(|open| open.made) {
-                    return Some(Ended::Started(process, open.begin_ns));
+                    return Some(Ended::Started(process, open.begin_ns, pause == Pause::Done));
                 }
                 let known = ended.map(|open| Ended::Known(open.response(process)));
                 let unknown = match last_ns {
@@ -280,10 +280,13 @@ impl Responses {
         threads.filter_map(|(process, thread)| Some((process, thread.open?)))
     }
 
-    /// The threads that are in their start-up, and when each was made.
-    pub fn starting(&self) -> impl Iterator<Item = (ProcId, i64)> {
+    /// The threads that are in their start-up, when each was made, and whether it sleeps.
+    pub fn starting(&self) -> impl Iterator<Item = (ProcId, i64, bool)> {
         let made = self.open().filter(|(_, open)| open.made);
-        made.map(|(process, open)| (process, open.begin_ns))
+        made.map(|(process, open)| {
+            let asleep_ns = self.threads[process.0 as usize].asleep_ns;
+            (process, open.begin_ns, asleep_ns.is_some())
+        })
     }
 
     /// Those that are under way at `now_ns`.
