@@ -141,11 +141,16 @@ impl Tally {
             true => Judgement::Broken,
             // Nobody may take waits for work that was in time.
             false if self.unslept > 0 => {
-                let unslept = self.unslept;
-                inconclusive(format!("{unslept} worked for longer, and did not sleep"))
+                let those = match self.unslept {
+                    1 => "a new thread".to_owned(),
+                    all => format!("{all} new threads"),
+                };
+                inconclusive(format!(
+                    "{those} worked for longer than the limit without a sleep"
+                ))
             }
             false if self.long_start_ups > 0 && self.start_ups >= samples => {
-                inconclusive("all that was judged are waits of new threads to start".to_owned())
+                inconclusive("only waits of new threads for a CPU could be judged".to_owned())
             }
             false => Judgement::Held,
         }
