@@ -10,7 +10,7 @@ use ring::{Directory, Liveness};
 use serde::Serialize;
 
 use crate::Unfinished;
-use crate::progress::{half_written, is_alive};
+use crate::progress::{half_written, is_alive, is_written};
 use crate::session::{DeadSession, Sessions, all_dead, bury};
 use crate::user::{directories, switch_off};
 
@@ -92,15 +92,17 @@ pub fn clean(output: &Path) -> Result<Cleaned> {
             false => cleaned.in_use.push(leftover),
         }
     }
+    let mut all = Ok(());
     for (path, owner, _) in directories(None) {
-        // Nobody's folder, or one that is not to be trusted, has nothing of ours.
+        // Nobody's folder, or one that is not to be trusted, has nothing of ours. What one user did
+        // to theirs keeps nobody else's.
         if let Ok(folder) = Directory::open(&path, owner) {
-            clean_rings(&folder, owner, &mut cleaned)?;
+            all = all.and(clean_rings(&folder, owner, &mut cleaned));
         }
     }
     cleaned.removed.sort();
     cleaned.in_use.sort();
-    Ok(cleaned)
+    all.map(|()| cleaned)
 }
 
 /// Everything that dead processes of ours left in tracefs, in shared memory and in `output`. What
@@ -157,7 +159,9 @@ fn find(output: &Path) -> Result<Vec<Leftover>> {
         shared_memory,
         Kind::SharedMemory,
     ));
-    found.extend(files(output, half_written, Kind::HalfWrittenTrace));
+    let half_written = files(output, half_written, Kind::HalfWrittenTrace).into_iter();
+    // The number of a recorder of another namespace says nothing here.
+    found.extend(half_written.filter(|left| !is_written(Path::new(&left.path))));
     Ok(found)
 }
 
@@ -356,6 +360,8 @@ mod tests {
         check(half_written, ".trace.partial-12", Some(12));
         check(half_written, "trace.partial-12", None);
         check(half_written, "..partial-12", None);
+        check(half_written, ".trace.partial-12.2", Some(12));
+        check(half_written, ".trace.partial-12.x", None);
         check(session, "session-12-0", Some(12));
         check(session, "session-12", None);
         check(without_rings, "without-12-ab", Some(12));

@@ -10,6 +10,8 @@ use std::time::Duration as StdDuration;
 
 use ctf::writer::write_error;
 use event::{Duration, Error, ErrorKind, Instant, Result};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 /// The file below the root of a trace; eight bytes, little-endian, nanoseconds.
 const FILE: &str = ".written-until";
@@ -44,6 +46,8 @@ impl Progress {
     pub fn create(root: &Path, is_streamed: bool) -> Result<Progress> {
         let path = root.join(FILE);
         let file = File::create(&path).map_err(|cause| write_error(&path, cause))?;
+        // A file system without locks: then the process's number alone says who lives.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(Progress {
             path,
             file,
@@ -138,18 +142,19 @@ impl LiveTrace {
         let name = output.file_name().unwrap_or_default().to_string_lossy();
         let begin = format!(".{name}.partial-");
         let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-        for entry in entries {
-            let file_name = entry.file_name();
-            let Some(found) = file_name.to_str().filter(|found| found.starts_with(&begin)) else {
-                continue;
-            };
-            if let Some(pid) = half_written(found).filter(|pid| is_alive(*pid)) {
-                return Ok(Some(LiveTrace {
-                    output: output.to_owned(),
-                    staged: entry.path(),
-                    pid,
-                }));
-            }
+        let found = entries.filter_map(|entry| {
+            let name = entry.file_name();
+            let name = name.to_str().filter(|name| name.starts_with(&begin))?;
+            let pid = half_written(name).filter(|pid| is_alive(*pid))?;
+            Some((is_written(&entry.path()), entry.path(), pid))
+        });
+        // What somebody writes, before what a dead process of that number left.
+        if let Some((_, staged, pid)) = found.max_by_key(|(is_written, ..)| *is_written) {
+            return Ok(Some(LiveTrace {
+                output: output.to_owned(),
+                staged,
+                pid,
+            }));
         }
         Err(
             Error::new(ErrorKind::NotFound, "nobody records such a trace")
@@ -195,14 +200,34 @@ pub(crate) fn is_marked(root: &Path) -> bool {
     root.join(FILE).is_file()
 }
 
-/// Marks the folder `root` as a recorder does that is killed then.
-/// The process in `.NAME.partial-PID`, as `ctf::writer::StagedDir` names what it writes.
+/// Whether somebody writes the trace below `root` now, in whatever namespace: who does holds a
+/// lock on its mark, which ends with its holder.
+pub(crate) fn is_written(root: &Path) -> bool {
+    let Ok(file) = File::open(root.join(FILE)) else {
+        return false;
+    };
+    flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
+/// Whether who wrote the trace below `root` is gone. A living process of its number says nothing
+/// where that is ourselves.
+pub(crate) fn is_left(root: &Path, pid: u32) -> bool {
+    (!is_alive(pid) || pid == std::process::id()) && !is_written(root)
+}
+
+/// The process in `.NAME.partial-PID` and `.NAME.partial-PID.2`, as `ctf::writer::StagedDir` names
+/// what it writes.
 pub(crate) fn half_written(name: &str) -> Option<u32> {
     let (head, pid) = name.rsplit_once(".partial-")?;
     head.strip_prefix('.').filter(|name| !name.is_empty())?;
+    let pid = match pid.split_once('.') {
+        Some((pid, number)) => number.parse::<u32>().ok().map(|_| pid)?,
+        None => pid,
+    };
     pid.parse().ok()
 }
 
+/// Marks the folder `root` as a recorder does that is killed then.
 #[cfg(test)]
 pub(crate) fn mark(root: &Path, until: Instant) -> std::io::Result<()> {
     fs::write(root.join(FILE), until.as_ns().to_le_bytes())

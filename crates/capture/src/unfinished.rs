@@ -14,7 +14,7 @@ use crate::user::PARTS;
 /// A trace whose recorder is gone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unfinished {
-    /// Where it is: `.NAME.partial-PID`.
+    /// Where it is: `.NAME.partial-PID`, `.NAME.partial-PID.2`.
     pub path: PathBuf,
     /// The process that wrote it.
     pub pid: u32,
@@ -26,7 +26,7 @@ impl Unfinished {
     /// The trace at `path`; none when it is no trace that a recorder writes, or its recorder lives.
     pub fn at(path: &Path) -> Option<Unfinished> {
         let pid = half_written(path.file_name()?.to_str()?)?;
-        let is_left = !progress::is_alive(pid) && progress::is_marked(path);
+        let is_left = progress::is_marked(path) && progress::is_left(path, pid);
         is_left.then(|| Unfinished {
             path: path.to_owned(),
             pid,
@@ -143,6 +143,12 @@ mod tests {
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
         let output = found.finish(Some(&folder.path().join("other")));
         assert!(output.expect("finished").is_dir() && !left.exists());
+
+        let second = folder.path().join(".run.partial-99999999.2");
+        fs::create_dir(&second).expect("a folder");
+        progress::mark(&second, Instant::from_ns(7)).expect("marked");
+        let found = Unfinished::at(&second).expect("one is there");
+        assert_eq!(found.output(), folder.path().join("run"));
     }
 
     #[test]
@@ -151,8 +157,12 @@ mod tests {
         let name = format!(".trace.partial-{}", std::process::id());
         let path = folder.path().join(name);
         fs::create_dir(&path).expect("a folder");
-        progress::mark(&path, Instant::from_ns(7)).expect("marked");
+        let progress = progress::Progress::create(&path, false).expect("a file");
         assert_eq!(Unfinished::at(&path), None);
         assert!(unfinished(&path).is_err());
+        // Killed, and its number is ours now, as of each recorder in a container.
+        progress.stay();
+        drop(progress);
+        assert!(Unfinished::at(&path).is_some());
     }
 }

@@ -70,9 +70,10 @@ impl Scene {
         };
         let thread = std::thread::spawn(move || record(&config, &Capabilities::default(), "test"));
         let is_announced = || {
-            let entries = fs::read_dir(self.shared.path()).expect("the folder");
-            let mut names = entries.map(|entry| entry.expect("a name").file_name());
-            names.any(|name| name.as_encoded_bytes().starts_with(b"session-"))
+            entries(self.shared.path()).any(|path| {
+                let name = path.file_name().expect("a name").as_encoded_bytes();
+                name.starts_with(b"session-") && path.is_file()
+            })
         };
         while !is_announced() {
             std::thread::yield_now();
@@ -120,6 +121,23 @@ impl Scene {
         fs::remove_dir_all(&summary.path).expect("the trace");
         summary
     }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder");
+    entries.map(|entry| entry.expect("a name").path())
+}
+
+/// Whether these are the rings of a process that has come as far as to read its first byte.
+fn waits_for_input(rings: &Path) -> bool {
+    let name = rings.file_name().expect("a name").to_string_lossy();
+    let pid = name
+        .strip_prefix("rings-")
+        .and_then(|name| name.split('-').next());
+    let call = pid.map(|pid| fs::read_to_string(format!("/proc/{pid}/syscall")));
+    // The number of `read` on x86-64 and on arm64, and its first argument.
+    let is_read = |call: String| call.starts_with("0 0x0 ") || call.starts_with("63 0x0 ");
+    call.and_then(|call| call.ok()).is_some_and(is_read)
 }
 
 /// All events of the honest process are there, in order, and others read the trace.
@@ -409,6 +427,70 @@ fn what_stands_in_place_of_a_file_is_refused_and_not_waited_for() {
             summary.user.refused
         );
     }
+}
+
+#[test]
+fn a_process_without_rings_may_give_any_reason() {
+    let scene = Scene::new("reasons");
+    let summary = scene.beside(|folder| {
+        let reasons = [
+            "99999 evil",
+            "-7 evil",
+            "0 evil",
+            "4096 evil",
+            "evil",
+            "",
+            " ",
+        ];
+        let own = std::process::id();
+        for (number, reason) in reasons
+            .iter()
+            .filter(|reason| !reason.is_empty())
+            .enumerate()
+        {
+            let link = folder.join(format!("without-{own}-{:x}", now_ns() + number as u64));
+            std::os::unix::fs::symlink(reason, link).expect("a link");
+        }
+        let link = folder.join(format!("without-{own}-{:x}", now_ns()));
+        std::os::unix::fs::symlink("28 \u{1b}[2Jfull", link).expect("a link");
+    });
+    assert!(
+        is_told(&summary, &["?[2Jfull", "No space left"]),
+        "{:?}",
+        summary.user.refused
+    );
+    assert!(!is_told(&summary, &["evil"]), "{:?}", summary.user.refused);
+}
+
+#[test]
+fn who_puts_something_else_in_the_place_of_a_recorders_files_is_told() {
+    let scene = Scene::new("taken");
+    let summary = scene.beside(|folder| {
+        let is_announced = |path: &PathBuf| {
+            let name = path.file_name().expect("a name").as_encoded_bytes();
+            name.starts_with(b"session-")
+        };
+        // Who comes later is told nothing.
+        while !entries(folder).any(|path| waits_for_input(&path)) {
+            std::thread::yield_now();
+        }
+        for path in entries(folder).filter(is_announced) {
+            fs::remove_file(&path).expect("removed");
+            fs::create_dir(&path).expect("a folder");
+        }
+        let lock = folder.join("recorder");
+        fs::remove_file(&lock).expect("removed");
+        fs::create_dir(&lock).expect("a folder");
+    });
+    let refused = &summary.user.refused;
+    assert!(
+        is_told(&summary, &["cannot remove session-"]),
+        "{refused:?}"
+    );
+    // What a dead recorder cannot have left does not keep the next from recording.
+    scene.beside(|folder| fs::create_dir(folder.join("session-99999999-1")).expect("a folder"));
+    fs::create_dir(scene.shared.path().join("session-99999999-2")).expect("a folder");
+    scene.beside(|_| ());
 }
 
 #[test]

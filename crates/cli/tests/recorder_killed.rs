@@ -187,6 +187,47 @@ fn what_a_killed_recorder_wrote_is_named_and_recovered_and_its_end_is_a_loss() {
     assert!(cat.contains("lost"), "{cat}");
 }
 
+/// As in a container, where each recorder is process 1: the shell that becomes the next recorder
+/// gives what the killed one left its own number.
+const OF_ITS_NUMBER: &str = r#"
+mv ".trace.partial-$1" ".trace.partial-$$"
+sed -i "s/partial-$1\$/partial-$$/" "$RTSCOPE_DIR"/session-*
+exec "$2" record --user robot -o trace -- sh -c 'echo 5 | "$0"' "$3"
+"#;
+
+#[test]
+fn a_recorder_of_a_killed_ones_number_names_it_and_records_beside_it() {
+    let program = compile_with_probe("of_its_number", PROGRAM, &[]);
+    let scene = Scene::new();
+    let mut first = recorder(&scene, "robot", &scene.trace());
+    wait_until(&mut first, || is_announced(&scene));
+    let mut traced = Traced::start(&program, scene.shared(), RING);
+    traced.write(100);
+    let left = staged(&scene.trace(), &first);
+    wait_until(&mut first, || holds_events(&left));
+    first.kill().expect("killed");
+    first.wait().expect("reaped");
+    let before = numbers(&left);
+    assert!(!before.is_empty());
+
+    let mut shell = Command::new("sh");
+    shell.args(["-c", OF_ITS_NUMBER, "sh", &first.id().to_string(), RTSCOPE]);
+    shell.arg(&program);
+    let (next, code) = said(&scene, &mut shell);
+    assert_eq!(code, Some(0), "{next}");
+    traced.end();
+    let named = next
+        .lines()
+        .find_map(|line| line.split_once("rtscope recover "));
+    let (_, left) = named.unwrap_or_else(|| panic!("it is named: {next}"));
+    let mut recover = Command::new(RTSCOPE);
+    recover.args(["recover", left, "-o", "first"]);
+    let (recovered, code) = said(&scene, &mut recover);
+    assert_eq!(code, Some(0), "{recovered}");
+    assert_eq!(numbers(&scene.trace().with_file_name("first")), before);
+    assert!(scene.trace().is_dir(), "{next}");
+}
+
 /// For each line that it reads, says whether its event is switched on.
 const SWITCH: &str = r#"
 #include <stdio.h>

@@ -42,10 +42,11 @@ impl Forgotten {
     pub fn take(directory: &Directory, lock: &RecorderLock) -> Result<Forgotten> {
         let mut forgotten = Forgotten::default();
         for name in directory.sessions()? {
-            if directory.is_live(&name)? {
+            // What stands there in place of a file, or keeps us out, is left alone.
+            let is_live = directory.is_live(&name).unwrap_or(true);
+            let (false, Ok(lines)) = (is_live, directory.session(&name)) else {
                 continue;
-            }
-            let lines = directory.session(&name)?;
+            };
             // Recorders of before had no number, and were the first.
             if recorders::id_of(&lines).is_none() && !lock.is_first() {
                 continue;
@@ -55,7 +56,7 @@ impl Forgotten {
                 .iter()
                 .filter_map(|line| EventRule::from_announced(line));
             forgotten.rules.extend(rules);
-            directory.remove(&name)?;
+            let _ = directory.remove(&name);
         }
         Ok(forgotten)
     }
@@ -117,19 +118,24 @@ pub(crate) fn switch_off(path: &Path, owner: u32) -> Result<()> {
     let lock = directory.lock()?;
     let forgotten = Forgotten::take(&directory, &lock)?;
     let recorders = Recorders::new(recorders::new_id(), lock.is_first(), Rc::clone(&directory));
+    let mut first_error = Ok(());
     for name in directory.names()? {
         // A file that cannot be read has no switch that we could turn.
         if let Ok(Some(mut file)) = directory.rings(&name)
             && file.liveness() == Liveness::Alive
         {
-            file.read_table()?;
-            forgotten.switch_off_others(&mut file, &|id| recorders.is_live(id))?;
-            if !file.layout().has_sets() && recorders.is_first {
-                forgotten.switch_off(&file)?;
-            }
+            let switched = file.read_table().and_then(|_| {
+                forgotten.switch_off_others(&mut file, &|id| recorders.is_live(id))?;
+                match !file.layout().has_sets() && recorders.is_first {
+                    true => forgotten.switch_off(&file),
+                    false => Ok(()),
+                }
+            });
+            // What one process did to its file keeps nobody else's on.
+            first_error = first_error.and(switched);
         }
     }
-    Ok(())
+    first_error
 }
 
 /// Switches off what the recorder `pid`, which is gone, left on in applications.

@@ -13,6 +13,8 @@ use super::wanted::{self, EventRule, Verdict};
 const SAID_MAX: usize = 20;
 /// The provider under which a process speaks of itself.
 const OF_PROCESS: &str = "rtscope_probe";
+/// The largest that Linux gives back (`MAX_ERRNO`).
+const ERRNO_MAX: i32 = 4095;
 /// So many files are remembered as bad; those that are gone are forgotten then.
 const KNOWN_MAX: usize = 8192;
 
@@ -65,8 +67,11 @@ impl Refusals {
         for process in processes {
             let path = directory.path().join(&process.link);
             let is_dead = !Path::new("/proc").join(process.pid.to_string()).exists();
-            if !self.knows(&path) && (!is_dead || process.began_ns >= begin_ns) {
-                self.add_at(path, &explained(&process, directory));
+            if !self.knows(&path)
+                && (!is_dead || process.began_ns >= begin_ns)
+                && let Some(error) = explained(&process, directory)
+            {
+                self.add_at(path, &error);
             }
             if is_dead {
                 // What stays is known by now.
@@ -85,13 +90,18 @@ impl Refusals {
     }
 }
 
-fn explained(process: &WithoutRings, directory: &Directory) -> Error {
+/// None for a reason that the kernel does not have: whose folder it is writes what they like.
+fn explained(process: &WithoutRings, directory: &Directory) -> Option<Error> {
+    if !(1..=ERRNO_MAX).contains(&process.errno) {
+        return None;
+    }
     let errno = Errno::from_raw_os_error(process.errno);
     let folder = directory.path().display();
     let who = format!("{} ({}) has no rings", process.name, process.pid);
-    Error::new(ErrorKind::Unsupported, who)
+    let error = Error::new(ErrorKind::Unsupported, who)
         .found(format!("{errno} in {folder}"))
-        .fix(helps_against(errno, directory.path()))
+        .fix(helps_against(errno, directory.path()));
+    Some(error)
 }
 
 /// What lets a process make its rings in `folder` that could not for this reason.

@@ -626,7 +626,10 @@ impl Session {
         let mut finished = self.find_places(FIND_MAX);
         // First: who starts from now on is not traced.
         for place in &mut self.places {
-            finished = finished.and(place.conclude());
+            // Whoever put something else in the place of our file harms whom that file told.
+            if let Err(error) = place.conclude() {
+                self.outcome.refusals.add(place.path(), &error);
+            }
         }
         self.find_all();
         finished = finished.and(self.finish_all());

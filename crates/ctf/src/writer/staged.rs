@@ -8,6 +8,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::write_error;
 
+/// So many that dead processes of one number left beside an output are passed over.
+const LEFT_MAX: u32 = 1000;
+
 /// A directory under a temporary name beside its final one; removed when dropped uncommitted.
 #[derive(Debug)]
 pub struct StagedDir(Staged);
@@ -23,14 +26,14 @@ struct Staged {
 }
 
 impl StagedDir {
-    /// Makes the temporary directory `.NAME.partial-PID` beside `target`.
+    /// Makes the temporary directory `.NAME.partial-PID` beside `target`; `.NAME.partial-PID.2`
+    /// where a dead process of that number, or one of another namespace, has left the first.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] when `target` is there already; otherwise what the operating
     /// system says.
     pub fn create(target: &Path) -> Result<StagedDir> {
-        let staging = staging_path(target)?;
-        fs::create_dir(&staging).map_err(|cause| write_error(&staging, cause))?;
+        let (staging, ()) = make_new(target, |path| fs::create_dir(path))?;
         Ok(StagedDir(Staged::new(target, staging)))
     }
 
@@ -50,13 +53,12 @@ impl StagedDir {
 }
 
 impl StagedFile {
-    /// Makes the temporary file `.NAME.partial-PID` beside `target`, open for writing.
+    /// Makes the temporary file beside `target`, named as the directory is, open for writing.
     ///
     /// # Errors
     /// As [`StagedDir::create`].
     pub fn create(target: &Path) -> Result<(File, StagedFile)> {
-        let staging = staging_path(target)?;
-        let file = File::create_new(&staging).map_err(|cause| write_error(&staging, cause))?;
+        let (staging, file) = make_new(target, |path| File::create_new(path))?;
         Ok((file, StagedFile(Staged::new(target, staging))))
     }
 
@@ -67,6 +69,25 @@ impl StagedFile {
     pub fn commit(self) -> Result<PathBuf> {
         self.0.commit()
     }
+}
+
+/// Makes what has the first temporary name beside `target` that is free. In a container each
+/// recorder may have the same number: what a killed one left there keeps no other from recording.
+fn make_new<T>(target: &Path, make: impl Fn(&Path) -> std::io::Result<T>) -> Result<(PathBuf, T)> {
+    let first = staging_path(target)?;
+    let mut staging = first.clone();
+    for number in 2..=LEFT_MAX {
+        match make(&staging) {
+            Ok(made) => return Ok((staging, made)),
+            Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => {
+                let mut name = first.clone().into_os_string();
+                name.push(format!(".{number}"));
+                staging = name.into();
+            }
+            Err(cause) => return Err(write_error(&staging, cause)),
+        }
+    }
+    Err(exists(&staging))
 }
 
 /// The temporary name beside `target`, in a directory that exists.
@@ -172,6 +193,30 @@ mod tests {
             StagedDir::create(&target).unwrap_err().kind(),
             ErrorKind::AlreadyExists
         );
+    }
+
+    #[test]
+    fn what_a_dead_process_of_this_number_left_is_kept_and_keeps_nobody_from_writing() {
+        let root = tempfile::tempdir().unwrap();
+        let check = |target: &Path, left: &[&str]| {
+            let first = staging_path(target).unwrap();
+            for left in left {
+                let path = format!("{}{left}", first.display());
+                fs::create_dir(&path).unwrap();
+                fs::write(Path::new(&path).join("metadata"), "of somebody else").unwrap();
+            }
+            let (_, staged) = StagedFile::create(target).unwrap();
+            let next = format!("{}.{}", first.display(), left.len() + 1);
+            assert_eq!(staged.0.path(), Path::new(&next));
+            drop(staged);
+            let staged = StagedDir::create(target).unwrap();
+            assert_eq!(staged.path(), Path::new(&next));
+            staged.commit().unwrap();
+            let kept = fs::read(first.join("metadata")).unwrap();
+            assert_eq!(kept, b"of somebody else");
+        };
+        check(&root.path().join("trace"), &[""]);
+        check(&root.path().join("other"), &["", ".2", ".3"]);
     }
 
     #[test]
