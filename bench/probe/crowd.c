@@ -4,7 +4,7 @@
  *
  *     crowd PROCESSES EVENTS     each process records so many events, two a second
  */
-#include <rtscope/event.h>
+#include "tick.h"
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -14,7 +14,7 @@ static void record(int events)
 {
     const struct timespec half = {0, 500000000};
     for (int i = 0; i < events; i++) {
-        RTSCOPE_EVENT(npt, loop, u64("counter", i), u64("duration", i));
+        TICK(i);
         nanosleep(&half, NULL);
     }
 }

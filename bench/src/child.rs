@@ -1,7 +1,7 @@
 //! Processes that are measured: wall clock, CPU time, memory.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -29,10 +29,23 @@ pub fn run(command: &mut Command) -> Result<Taken> {
     let begin = Instant::now();
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let child = child.with_context(|| format!("cannot start {}", name(command)))?;
+    let waited = wait(&child).with_context(|| name(command))?;
+    Ok(Taken {
+        wall: begin.elapsed(),
+        ..waited
+    })
+}
+
+/// Waits for a process that was started; its wall clock is that of waiting.
+///
+/// # Errors
+/// When it gives no answer.
+pub fn wait(child: &Child) -> Result<Taken> {
+    let begin = Instant::now();
     let (status, usage) = wait_with_usage(child.id())?;
     let wall = begin.elapsed();
     if !status.success() && status.code() != Some(INCONCLUSIVE) {
-        bail!("{} failed: {status}", name(command));
+        bail!("it failed: {status}");
     }
     let time = |value: libc::timeval| {
         Duration::from_secs(value.tv_sec as u64) + Duration::from_micros(value.tv_usec as u64)

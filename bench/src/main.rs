@@ -85,6 +85,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Reports => reports::measure(options),
         Subject::Python => python::measure(options),
         Subject::Probe => probe::measure(options),
+        Subject::Crowd => probe::measure_crowd(options),
         Subject::Measure => measure::measure(options),
         Subject::Build => build_time::measure(options),
         Subject::Against => against::measure(options),

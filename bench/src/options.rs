@@ -17,7 +17,8 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   engine     reading traces, beside babeltrace2
   reports    the reports, beside lttng-analyses
   python     tables and events in Python, beside babeltrace2's bindings
-  probe      an event of an application, beside LTTng-UST
+  probe      an event of an application, beside LTTng-UST; crowd too
+  crowd      that alone: many processes at once, starts, forks and locked memory
   measure    latencies and gaps, beside cyclictest and oslat (60 runs of 6 s, and as many starts)
   build      a cold release build
   against OLDER  another build of rtscope and this one in turn: time, instructions, memory
@@ -25,8 +26,8 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
   --rtscope  the program to measure (default: beside this one)
   --trace    a trace for 'engine' to read besides its own, may come again; for 'against' instead
-  --rounds   how often 'against', 'record' and 'hit' run each (default 15, 10 and 20; a busy machine
-             wants more)
+  --rounds   how often 'against', 'record', 'hit', 'probe' and 'crowd' run each (default 15, 10, 20,
+             20 and 3; a busy machine wants more)
   --events   how many events the traces of 'engine' have; they go away after the run
   --picture  where 'probe' draws its histograms (SVG)
   --iterations  'probe' looks for the rarest of so many iterations instead (100000000: 3 minutes,
@@ -57,6 +58,8 @@ pub enum Subject {
     Python,
     /// An event of an application.
     Probe,
+    /// Many processes at once, and what each of them pays before its first event.
+    Crowd,
     /// Latencies and gaps.
     Measure,
     /// Building it all.
@@ -96,6 +99,7 @@ impl Subject {
             Subject::Reports => "reports",
             Subject::Python => "python",
             Subject::Probe => "probe",
+            Subject::Crowd => "crowd",
             Subject::Measure => "measure",
             Subject::Build => "build",
             Subject::Against => AGAINST,
@@ -119,7 +123,8 @@ pub struct Options {
     pub rtscope: PathBuf,
     /// What `against` compares it with.
     pub older: Option<PathBuf>,
-    /// How often `against`, `record` and `hit` run each; their own numbers when nothing was typed.
+    /// How often `against`, `record`, `hit`, `probe` and `crowd` run each; their own numbers when
+    /// nothing was typed.
     pub rounds: Option<usize>,
     /// Traces to read besides those that are made.
     pub traces: Vec<PathBuf>,
@@ -171,8 +176,9 @@ impl Options {
                     let iterations = count(words.next(), "--iterations", "iterations")?;
                     options.iterations = Some(iterations);
                 }
-                // A part of 'watch', which has it too.
+                // Parts of 'watch' and 'probe', which have them too.
                 "trackers" => options.subjects.push(Subject::Trackers),
+                "crowd" => options.subjects.push(Subject::Crowd),
                 "all" => options.subjects.extend(Subject::ALL),
                 name => match Subject::ALL.iter().find(|subject| subject.name() == name) {
                     Some(subject) => options.subjects.push(*subject),
@@ -246,6 +252,7 @@ mod tests {
             Ok(&[Subject::Probe]),
         );
         check("probe --picture", Err("needs a path"));
+        check(&format!("crowd --rounds 2 {this}"), Ok(&[Subject::Crowd]));
         check(
             "probe --iterations x",
             Err("'x' is no number of iterations"),

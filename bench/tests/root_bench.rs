@@ -56,7 +56,15 @@ fn an_event_of_an_application_is_measured() {
     if !testkit::two_cpus("an_event_of_an_application_is_measured") {
         return;
     }
-    check("probe", &[7, 2, 2, 2, 4, 1]);
+    check("probe", &[7, 2, 2, 2, 2, 4, 4]);
+}
+
+#[test]
+fn processes_of_an_application_are_measured() {
+    if !testkit::two_cpus("processes_of_an_application_are_measured") {
+        return;
+    }
+    check("crowd", &[2, 4, 4]);
 }
 
 #[test]

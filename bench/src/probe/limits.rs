@@ -1,5 +1,5 @@
-//! What surrounds an event: how many of them a second, on two CPUs, at what cost for the recorder,
-//! and what rings cost a process when it starts.
+//! What surrounds an event: how many of them a second, on two CPUs, and at what cost for the
+//! recorder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -28,8 +28,6 @@ const STORAGE_BYTES: usize = 256 << 20;
 const STORED_EVENT_BYTES: f64 = 28.0;
 /// Of LTTng's sub-buffers, 32 a CPU: room for all events.
 const LTTNG_SUBBUFFER: &str = "4M";
-/// Of the start of a process, with rings of the usual size.
-const START_MS_MAX: f64 = 1.0;
 /// A process that writes next to nothing.
 const FEW_LOOPS: u64 = 1000;
 /// Times the loops of the other tables: what a recorder does for a process must not weigh.
@@ -50,7 +48,7 @@ pub(super) struct Limits {
 
 /// Measures all of it, the peer's half where it is there; the highest rates, which take half a
 /// minute for each tracer, and every round of the recorders only where `rates` asks for them.
-pub(super) fn measure(scene: &Scene<'_>, starts: usize, rates: bool) -> Result<Limits> {
+pub(super) fn measure(scene: &Scene<'_>, rates: bool) -> Result<Limits> {
     let mut limits = Limits {
         tables: Vec::new(),
         bars: Vec::new(),
@@ -59,11 +57,9 @@ pub(super) fn measure(scene: &Scene<'_>, starts: usize, rates: bool) -> Result<L
         limits.tables.push(table);
         limits.bars.extend(bars);
     };
-    eprintln!("  two threads, recorders, the start of a process");
+    eprintln!("  two threads, recorders");
     add(scaling(scene)?);
     add(recorders(scene, if rates { RECORDED_ROUNDS } else { 1 })?);
-    add(starting(scene, starts)?);
-    add(super::crowd::crowds(scene, rates)?);
     if rates {
         add(super::paper::rates(scene)?);
     }
@@ -213,19 +209,32 @@ impl Cost {
 }
 
 /// Ends what it holds.
-pub(super) struct Running(Child);
+pub(super) struct Running(Option<Child>);
 
 impl Running {
     pub(super) fn pid(&self) -> u32 {
-        self.0.id()
+        self.0.as_ref().map_or(0, Child::id)
     }
+
+    /// Ends it; what it took from its start to its end.
+    pub(super) fn end(mut self) -> Result<child::Taken> {
+        let running = self.0.take().context("it runs")?;
+        interrupt(&running);
+        child::wait(&running)
+    }
+}
+
+fn interrupt(running: &Child) {
+    // SAFETY: a signal to our own child, which was not waited for yet.
+    unsafe { libc::kill(running.id() as libc::pid_t, libc::SIGINT) };
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: a signal to our own child, which was not waited for yet.
-        unsafe { libc::kill(self.0.id() as libc::pid_t, libc::SIGINT) };
-        self.0.wait().ok();
+        if let Some(running) = &mut self.0 {
+            interrupt(running);
+            running.wait().ok();
+        }
     }
 }
 
@@ -239,7 +248,7 @@ pub(super) fn begin_recorder(scene: &Scene<'_>) -> Result<(Running, PathBuf)> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    let recorder = Running(child);
+    let recorder = Running(Some(child));
     let begin = Instant::now();
     let announced = || -> Result<bool> {
         let mut names = std::fs::read_dir(scene.shared)?.flatten();
@@ -257,7 +266,7 @@ pub(super) fn begin_recorder(scene: &Scene<'_>) -> Result<(Running, PathBuf)> {
 /// A recorder beside a program that knows nothing of it; its CPU time in nanoseconds.
 fn our_recorder(scene: &Scene<'_>, loops: u64) -> Result<f64> {
     let (recorder, trace) = begin_recorder(scene)?;
-    let before = cpu_ns(recorder.0.id())?;
+    let before = cpu_ns(recorder.pid())?;
     let mut traced = Command::new(scene.rtscope);
     let long = Scene {
         lttng: None,
@@ -267,7 +276,7 @@ fn our_recorder(scene: &Scene<'_>, loops: u64) -> Result<f64> {
     long.add_loop(&mut traced, Tracer::Recorded, "numbers");
     traced.args(["--events-per-second", &RECORDED_PER_SECOND.to_string()]);
     child::output(traced.env("RTSCOPE_RING_SIZE", RING))?;
-    let used = until_idle(recorder.0.id())? - before;
+    let used = until_idle(recorder.pid())? - before;
     drop(recorder);
     std::fs::remove_dir_all(&trace).ok();
     Ok(used)
@@ -335,7 +344,7 @@ pub(super) fn until_idle(pid: u32) -> Result<f64> {
 }
 
 /// The youngest process of this name.
-fn process_named(name: &str) -> Result<u32> {
+pub(super) fn process_named(name: &str) -> Result<u32> {
     let pids = std::fs::read_dir("/proc")?.flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     // The kernel keeps 15 bytes of a name.
@@ -345,44 +354,6 @@ fn process_named(name: &str) -> Result<u32> {
         comm.is_ok_and(|comm| comm.trim() == kept)
     });
     named.max().with_context(|| format!("no process {name}"))
-}
-
-/// The start of a process without rings, with usual ones and with large ones.
-fn starting(scene: &Scene<'_>, starts: usize) -> Result<(Table, Vec<Bar>)> {
-    let program = program(scene.folder, "start")?;
-    let mut taken = [Vec::new(), Vec::new(), Vec::new()];
-    for _ in 0..starts {
-        let ways: [&[(&str, &str)]; 3] = [
-            &[("RTSCOPE_DISABLE", "1")],
-            &[],
-            &[("RTSCOPE_RING_SIZE", "8M")],
-        ];
-        for (way, taken) in ways.iter().zip(&mut taken) {
-            let mut command = Command::new(&program);
-            command.env("RTSCOPE_DIR", scene.shared);
-            command.envs(way.iter().copied());
-            taken.push(child::run(&mut command)?.wall.as_secs_f64() * 1e3);
-            scene.remove_rings()?;
-        }
-    }
-    let ms = taken.map(|taken| median(&taken).unwrap_or_default());
-    let cpus = std::thread::available_parallelism()?.get() as f64;
-    let per_mib = (ms[2] - ms[1]) / (cpus * (8.0 - 0.25));
-    let row = |name: &str, ms: f64, added: Cell| vec![text(name), number(ms, 2), added];
-    let table = Table {
-        columns: vec!["start of a process", "ms", "added, ms"],
-        rows: vec![
-            row("without rings", ms[0], Cell::None),
-            row("256 KiB a CPU", ms[1], number(ms[1] - ms[0], 2)),
-            row("8 MiB a CPU", ms[2], number(ms[2] - ms[0], 2)),
-            row("each MiB", per_mib, Cell::None),
-        ],
-    };
-    let what = "added to the start of a process, usual rings";
-    Ok((
-        table,
-        vec![bar(what, Some(ms[1] - ms[0]), START_MS_MAX, "ms")],
-    ))
 }
 
 /// Compiles a program of `bench/probe` together with the probe.

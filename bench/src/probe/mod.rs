@@ -1,10 +1,12 @@
 //! What an event of an application costs its thread, beside LTTng-UST: npt's method, all ways in
 //! turn.
 
+mod begins;
 mod crowd;
 mod figures;
 mod limits;
 mod paper;
+mod peer;
 mod rarest;
 mod scene;
 
@@ -50,6 +52,63 @@ const ROWS: [(&str, Tracer, &str); 11] = [
 
 /// Measures all ways, a round of each in turn; or the rarest iterations of a long loop.
 pub fn measure(options: &Options) -> Result<Report> {
+    with_scene(options, |scene| match options.iterations {
+        Some(_) => rarest::measure(scene),
+        None => whole(scene, options),
+    })
+}
+
+/// Many processes, and what each pays before its first event, alone.
+pub fn measure_crowd(options: &Options) -> Result<Report> {
+    with_scene(options, |scene| {
+        let (tables, bars) = crowd_tables(scene, options)?;
+        let remarks = match scene.lttng {
+            Some(_) => Vec::new(),
+            None => vec![NO_LTTNG.to_owned()],
+        };
+        Ok(Report {
+            title: "Processes of an application",
+            command: "bench crowd".to_owned(),
+            setting: format!(
+                "Two numbers an event. Processes at once: each has 8 events, two a second; median \
+                 of {} runs, recorders in turn, from their start to their end. Starts and forks: \
+                 both recorders are there all the time, all ways in turn, medians of {} runs and \
+                 of {} runs. LTTng-UST has the channel that it makes by itself, and the library \
+                 that follows forks.",
+                crowd_rounds(options),
+                starts(options),
+                starts(options).div_ceil(5),
+            ),
+            tables,
+            bars,
+            remarks,
+        })
+    })
+}
+
+/// Runs of each crowd.
+fn crowd_rounds(options: &Options) -> usize {
+    options.rounds.unwrap_or(options.pick(3, 1))
+}
+
+/// Starts of each way.
+fn starts(options: &Options) -> usize {
+    crowd_rounds(options) * options.pick(17, 1)
+}
+
+fn crowd_tables(scene: &Scene<'_>, options: &Options) -> Result<(Vec<Table>, Vec<Bar>)> {
+    let (crowds, mut bars) = crowd::crowds(scene, !options.small, crowd_rounds(options))?;
+    let begins = begins::begins(scene, !options.small, starts(options))?;
+    bars.extend(begins.bars);
+    let mut tables = vec![crowds];
+    tables.extend(begins.tables);
+    Ok((tables, bars))
+}
+
+fn with_scene(
+    options: &Options,
+    measure: impl FnOnce(&Scene<'_>) -> Result<Report>,
+) -> Result<Report> {
     let folder = tempfile::tempdir().context("a folder for the programs")?;
     let shared = tempfile::tempdir_in("/dev/shm").context("a folder in shared memory")?;
     let scene = Scene {
@@ -63,18 +122,22 @@ pub fn measure(options: &Options) -> Result<Report> {
             .iterations
             .unwrap_or_else(|| options.pick(500_000, 20_000)),
     };
-    if options.iterations.is_some() {
-        return rarest::measure(&scene);
-    }
-    let rows = rounds(&scene, options.pick(20, 1))?;
+    measure(&scene)
+}
+
+fn whole(scene: &Scene<'_>, options: &Options) -> Result<Report> {
+    let count = options.rounds.unwrap_or(options.pick(20, 1));
+    let rows = rounds(scene, count)?;
     if let Some(path) = &options.picture {
         paper::write_picture(&rows, path)?;
     }
-    let starts = options.pick(100, 3);
-    let limits = limits::measure(&scene, starts, options.pick(true, false))?;
-    let mut report = report(&scene, &rows, remarks(&scene, &rows));
+    let limits = limits::measure(scene, options.pick(true, false))?;
+    let (crowd_tables, crowd_bars) = crowd_tables(scene, options)?;
+    let mut report = report(scene, &rows, remarks(scene, &rows));
     report.tables.extend(limits.tables);
+    report.tables.extend(crowd_tables);
     report.bars.extend(limits.bars);
+    report.bars.extend(crowd_bars);
     Ok(report)
 }
 
