@@ -14,12 +14,14 @@ static __always_inline void release_note(rts_u64 expiry_ns)
 {
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
 	struct task_struct *current = bpf_get_current_task_btf();
+	const struct softirq_frame *softirq;
 	struct task_state *state;
 
 	if (!cpu || cpu->hardirq.active || !current->pid)
 		return;
+	softirq = softirq_frame(cpu);
 	state = task_state(current);
-	if (state && !state->softirq.vector_plus_1)
+	if (state && softirq && !softirq->vector_plus_1)
 		state->release_ns = expiry_ns;
 }
 

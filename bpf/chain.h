@@ -157,17 +157,15 @@ static __always_inline bool chain_of_context(struct chain *to, struct cpu_state 
 		chain_from_hardirq(to, &cpu->hardirq);
 		return true;
 	}
-	current = bpf_get_current_task_btf();
-	if (current->pid) {
-		state = task_state(current);
-		softirq = (struct softirq_frame *)state;
-	} else {
-		softirq = &cpu->idle_softirq;
-	}
+	softirq = softirq_frame(cpu);
 	if (softirq && softirq->vector_plus_1) {
 		*now_ns = bpf_ktime_get_ns();
 		return chain_from_softirq(to, softirq);
 	}
+	current = bpf_get_current_task_btf();
+	// Its state is far away, and most who wake others are none of these.
+	if (current->pid && filter_may_hand_on(current))
+		state = task_state(current);
 	if (!state || state->phase == PHASE_NONE || !state->chain.count ||
 	    !filter_hands_on(state, current))
 		return chain_from_here(to, now_ns, 0);

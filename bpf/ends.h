@@ -55,13 +55,13 @@ static __always_inline void evidence_waker(const struct task_state *state)
 }
 
 // Who wakes, and as what; nobody, where an interrupt does.
-static __always_inline void waker_note(struct task_state *state, const struct cpu_state *cpu)
+static __always_inline void waker_note(struct task_state *state, struct cpu_state *cpu)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
-	const struct task_state *of_waker = waker->pid ? task_state(waker) : 0;
+	const struct softirq_frame *softirq = softirq_frame(cpu);
 
 	state->waker.tid = -1;
-	if (cpu->hardirq.active || !of_waker || of_waker->softirq.vector_plus_1)
+	if (cpu->hardirq.active || !waker->pid || !softirq || softirq->vector_plus_1)
 		return;
 	task_describe(&state->waker, waker);
 	state->waker_policy = waker->policy;

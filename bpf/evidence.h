@@ -108,7 +108,7 @@ static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu
 	late->mode = RTS_MODE_KERNEL;
 	if (regs_user(regs))
 		late->mode = RTS_MODE_USER;
-	else if (!current->pid && !cpu->idle_softirq.vector_plus_1)
+	else if (!current->pid && !cpu->softirq.vector_plus_1)
 		late->mode = RTS_MODE_IDLE;
 	else if (!interrupts_came_on(late->instruction))
 		late->mode = RTS_MODE_ENABLED;

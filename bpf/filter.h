@@ -130,6 +130,12 @@ static __always_inline bool filter_hands_on(const struct task_state *state,
 	return task->prio < PRIO_FAIR_MIN || state->meant.passes;
 }
 
+// Whether it may: the test before its storage is looked up.
+static __always_inline bool filter_may_hand_on(const struct task_struct *task)
+{
+	return task->prio < PRIO_FAIR_MIN || (task->flags & PF_KTHREAD);
+}
+
 // Whether a chain to this task matters to anybody.
 static __always_inline bool filter_hands_on_or_target(struct task_state *state,
 		struct task_struct *task)
@@ -141,8 +147,7 @@ static __always_inline bool filter_hands_on_or_target(struct task_state *state,
 // task that lost a lent priority while it waited keeps its chain unseen until it is woken again.
 static __always_inline bool filter_may_have_chain(struct task_struct *task)
 {
-	return config.target_kind != RTS_TARGET_REAL_TIME || task->prio < PRIO_FAIR_MIN ||
-	       (task->flags & PF_KTHREAD);
+	return config.target_kind != RTS_TARGET_REAL_TIME || filter_may_hand_on(task);
 }
 
 static __always_inline bool begins_with(const char *comm, const char *prefix, rts_u32 length)

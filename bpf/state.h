@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// Where the watch keeps its state. State travels with the work: only hard interrupts have a frame
-// per CPU; a softirq's frame lives in the task that runs it, because on PREEMPT_RT that task can be
-// switched out in the middle; a wake-up copies the chain into the wakee.
+// Where the watch keeps its state. State travels with the work: hard interrupts have a frame per
+// CPU, and so have softirqs, but on PREEMPT_RT, where the task that runs one can be switched out in
+// the middle: there its frame lives in that task. A wake-up copies the chain into the wakee.
 
 #ifndef RTSCOPE_STATE_H
 #define RTSCOPE_STATE_H
@@ -69,7 +69,7 @@ struct softirq_slot {
 
 struct cpu_state {
 	struct hardirq_frame hardirq;
-	struct softirq_frame idle_softirq; // the idle task has no storage
+	struct softirq_frame softirq; // of the idle task, and of every task where none is preempted
 	rts_u64 nmi_entry_ns;
 	rts_u64 nmi_exit_ns;
 	rts_u64 steal_ns; // at the last record
@@ -348,10 +348,13 @@ static __always_inline struct task_state *task_state(struct task_struct *task)
 // The frame of the softirq that this context runs, if it runs one.
 static __always_inline struct softirq_frame *softirq_frame(struct cpu_state *cpu)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
+	struct task_struct *current;
 
+	if (!config.softirqs_in_tasks)
+		return &cpu->softirq;
+	current = bpf_get_current_task_btf();
 	if (!current->pid)
-		return &cpu->idle_softirq;
+		return &cpu->softirq;
 	return (struct softirq_frame *)task_state(current);
 }
 

@@ -182,7 +182,7 @@ static __always_inline void stop_begin(struct task_state *state, struct task_str
 // A target that may go on: it waits for its CPU from now on. One that was stopped in its sleep is
 // late since that was to end; one that was not to wake yet is not late. Where it slept for an event
 // nobody knows whether that came meanwhile.
-static __always_inline void stop_end(struct task_state *state, const struct cpu_state *cpu,
+static __always_inline void stop_end(struct task_state *state, struct cpu_state *cpu,
 		struct task_struct *task)
 {
 	rts_u64 now_ns = bpf_ktime_get_ns(), due_ns = state->chain.origin_ns;

@@ -117,7 +117,7 @@ static __always_inline bool was_inside(void *ctx, const struct cpu_state *cpu,
 
 // A stack costs thirty times the rest of a wake-up, and most wake-ups are followed by no hit: each
 // is paid for over so long, and so many may be owed.
-#define STACK_PAID_NS 500000
+#define STACK_PAID_NS 2000000
 #define STACKS_OWED_MAX 16
 
 // Whether to take the waker's stack. An interrupt that found the CPU idle has nothing to tell.

@@ -52,6 +52,11 @@ bench_needs() {
     cat <<'NEEDS'
 ^babeltrace2$ command -v babeltrace2
 ^rt-tests$ command -v hackbench
+^sysbench$ command -v sysbench
+^iperf3$ command -v iperf3
+^iproute2$ command -v ip
+^mariadb-server$ command -v mariadbd
+^memcached$ command -v memcached
 ^trace-cmd$ command -v trace-cmd
 ^python3-bt2$ /usr/bin/python3 -c 'import bt2'
 ^lttng-tools$ command -v lttng-sessiond

@@ -6,9 +6,9 @@ use serde_json::Value;
 pub struct Accounted {
     /// Calls of programs in a second.
     pub calls_per_s: f64,
-    /// A call, on average.
+    /// A call, on average, with the kernel's measuring.
     pub call_ns: f64,
-    /// Of all CPUs, in the kernel.
+    /// Of all CPUs, in the kernel, without its measuring.
     pub programs_percent: f64,
     /// Of all CPUs, in our process.
     pub process_percent: f64,
@@ -21,13 +21,14 @@ impl Accounted {
         let available_ns = cost["available_ns"].as_f64()?;
         let programs_ns = cost["programs_ns"].as_f64()?;
         let programs = cost["programs"].as_array()?;
-        let calls: f64 = programs
-            .iter()
-            .filter_map(|program| program["calls"].as_f64())
-            .sum();
+        let sum = |key: &str| -> f64 {
+            let of_each = programs.iter().filter_map(|program| program[key].as_f64());
+            of_each.sum()
+        };
+        let calls = sum("calls");
         Some(Accounted {
-            calls_per_s: calls * 1e9 / end["elapsed_ns"].as_f64()?,
-            call_ns: programs_ns / calls.max(1.0),
+            calls_per_s: calls * 1e9 / cost["measured_ns"].as_f64()?.max(1.0),
+            call_ns: sum("run_ns") / calls.max(1.0),
             programs_percent: programs_ns / available_ns * 100.0,
             process_percent: cost["process_ns"].as_f64()? / available_ns * 100.0,
         })
@@ -47,9 +48,11 @@ mod tests {
     fn the_cost_is_read_from_the_end_line() {
         let end = serde_json::json!({"type": "end", "elapsed_ns": 2_000_000_000u64, "cost": {
             "available_ns": 4_000_000_000u64, "programs_ns": 80_000_000, "process_ns": 4_000_000,
-            "programs": [{"calls": 1_000_000}, {"calls": 600_000}]}});
+            "measured_ns": 1_000_000_000u64, "programs": [
+                {"calls": 1_000_000, "run_ns": 70_000_000},
+                {"calls": 600_000, "run_ns": 26_000_000}]}});
         let cost = Accounted::from_end_line(&end).expect("a cost");
-        assert_eq!((cost.calls_per_s, cost.call_ns), (800_000.0, 50.0));
+        assert_eq!((cost.calls_per_s, cost.call_ns), (1_600_000.0, 60.0));
         assert!((cost.share_percent() - 2.1).abs() < 1e-9);
         assert!(Accounted::from_end_line(&Value::Null).is_none());
     }

@@ -14,7 +14,6 @@ mod late;
 mod load;
 mod machine;
 mod measure;
-mod memcached;
 mod options;
 mod probe;
 mod python;
@@ -25,6 +24,7 @@ mod snapshot;
 mod stats;
 mod trackers;
 mod watch;
+mod workloads;
 
 use std::process::ExitCode;
 
@@ -77,6 +77,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Calls => calls::measure(options),
         Subject::Watch => watch::measure(options),
         Subject::Trackers => trackers::report(options),
+        Subject::Workloads => workloads::measure(options),
         Subject::Snapshot => snapshot::measure(options),
         Subject::Hit => hit::measure(options),
         Subject::Record => record::measure(options),

@@ -10,6 +10,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   calls      the watch's programs in the kernel, call by call
   watch      accounted cost of a watch, and its effect on hackbench; the trackers too
   trackers   those alone: their programs in the kernel, call by call
+  workloads  a watch of a busy program: CPU, memory, files, network, MariaDB, memcached
   snapshot   from a hit to a snapshot on disk
   hit        by how much a reported hit makes the late task later still
   record     recording the kernel's events, beside trace-cmd and perf
@@ -26,8 +27,8 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
   --rtscope  the program to measure (default: beside this one)
   --trace    a trace for 'engine' to read besides its own, may come again; for 'against' instead
-  --rounds   how often 'against', 'record', 'hit', 'probe' and 'crowd' run each (default 15, 10, 20,
-             20 and 3; a busy machine wants more)
+  --rounds   how often 'against', 'record', 'hit', 'probe', 'crowd' and 'workloads' run each
+             (default 15, 10, 20, 20, 3 and 20; a busy machine wants more)
   --events   how many events the traces of 'engine' have; they go away after the run
   --picture  where 'probe' draws its histograms (SVG)
   --iterations  'probe' looks for the rarest of so many iterations instead (100000000: 3 minutes,
@@ -42,6 +43,8 @@ pub enum Subject {
     Watch,
     /// The programs of each tracker.
     Trackers,
+    /// A watch of programs that are busy.
+    Workloads,
     /// From hit to disk.
     Snapshot,
     /// What a hit costs the task that is late.
@@ -73,6 +76,7 @@ impl Subject {
     const ALL: &[Subject] = &[
         Subject::Calls,
         Subject::Watch,
+        Subject::Workloads,
         Subject::Snapshot,
         Subject::Hit,
         Subject::Record,
@@ -91,6 +95,7 @@ impl Subject {
             Subject::Calls => "calls",
             Subject::Watch => "watch",
             Subject::Trackers => "trackers",
+            Subject::Workloads => "workloads",
             Subject::Snapshot => "snapshot",
             Subject::Hit => "hit",
             Subject::Record => "record",
@@ -123,8 +128,8 @@ pub struct Options {
     pub rtscope: PathBuf,
     /// What `against` compares it with.
     pub older: Option<PathBuf>,
-    /// How often `against`, `record`, `hit`, `probe` and `crowd` run each; their own numbers when
-    /// nothing was typed.
+    /// How often `against`, `record`, `hit`, `probe`, `crowd` and `workloads` run each; their own
+    /// numbers when nothing was typed.
     pub rounds: Option<usize>,
     /// Traces to read besides those that are made.
     pub traces: Vec<PathBuf>,

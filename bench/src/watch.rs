@@ -10,7 +10,6 @@ use crate::accounted::Accounted;
 use crate::background::Background;
 use crate::child;
 use crate::load::{self, Load};
-use crate::memcached;
 use crate::options::Options;
 use crate::report::{Bar, Cell, Report, Table, number, text};
 use crate::stats::{Comparison, median};
@@ -90,11 +89,6 @@ pub fn measure(options: &Options) -> Result<Report> {
     let throughput = throughput(options, rounds, loops)?;
     let (by_tracker, of_trackers) = trackers::measure(options)?;
     bars.extend(of_trackers);
-    let mut tables = vec![accounted, throughput, by_tracker];
-    if let Some((table, more)) = memcached::measure(options)? {
-        tables.push(table);
-        bars.extend(more);
-    }
     Ok(Report {
         title: "A whole watch",
         command: "bench watch".into(),
@@ -105,10 +99,9 @@ pub fn measure(options: &Options) -> Result<Report> {
              {FDS} threads, pipes) and a 1 kHz timer. Then hackbench's own time for {loops} loops, \
              {rounds} rounds of all ways in turn. Then each tracker of all tasks beside an empty \
              program, under hackbench, connections over loopback and writes to a file: the average \
-             of its programs' calls, by the kernel's own measuring. Then a busy server that is \
-             named: Debian's memcached over loopback, four connections, the ways in random order."
+             of its programs' calls, by the kernel's own measuring."
         ),
-        tables,
+        tables: vec![accounted, throughput, by_tracker],
         bars,
         remarks: vec![
             "With the flight recorder, the recorder's own work in the tracepoints is not in the \

@@ -9,7 +9,7 @@ use event::Result;
 use crate::config::WatchConfig;
 use crate::load::Load;
 use crate::object;
-use crate::statistics::{ProgramCost, program_costs};
+use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs};
 use crate::trackers::{Tracker, TrackerConfig, TrackerWatch};
 use crate::watch::Watch;
 
@@ -98,7 +98,7 @@ pub struct TrackerCost {
 /// runs on the machine.
 ///
 /// # Errors
-/// Those of [`TrackerWatch::start`].
+/// Those of [`TrackerWatch::start`], and when the kernel may not measure.
 pub fn measure_tracker_cost(
     tracker: &'static Tracker,
     duration: Duration,
@@ -116,9 +116,11 @@ pub fn measure_tracker_cost(
             ..TrackerConfig::default()
         },
     )?;
-    let before = (program_costs(&empty), watch.costs());
+    let _measuring = RunTimeStatistics::enable()?;
+    let costs = || (program_costs(&empty), watch.spent().programs);
+    let before = costs();
     std::thread::sleep(duration);
-    let after = (program_costs(&empty), watch.costs());
+    let after = costs();
     let empty_ns = averages(&before.0, &after.0).next();
     let empty_ns = empty_ns.map_or(0.0, |(_, _, average_ns)| average_ns);
     let cost = |(program, calls, average_ns): (&str, u64, f64)| TrackerCost {

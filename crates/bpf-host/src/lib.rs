@@ -49,6 +49,7 @@ pub use monitor::{LinearSeries, MonitorConfig, MonitorLosses, PhaseInterval, Pha
 pub use phases::{PhaseProbe, Stamps};
 pub use programs::{ProgramFunction, newer_program, program_functions};
 pub use ring::HitRing;
+pub use sampled_cost::WatchCost;
 pub use statistics::{ProgramCost, Statistics};
 pub use steal::StealReader;
 pub use syscalls::{CallTracker, SyscallConfig, SyscallCounters, SyscallWatch, UNKNOWN_CALL};

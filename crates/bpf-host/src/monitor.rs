@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::Instant;
 
 use abi::monitor::{
     GROUPS_MAX, PHASES_MAX, PHASES_ROOM, Phase, PhaseSeries, RawConfig, RawLinear, RawLosses,
@@ -17,8 +16,8 @@ use crate::config::{Targets, WatchConfig};
 use crate::features::{Features, has_tracepoint, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
 use crate::object;
-use crate::sampled_cost::{Ran, SampledCost};
-use crate::statistics::{RunTimeStatistics, program_costs, recursion_misses};
+use crate::sampled_cost::{CostSampler, Pace};
+use crate::statistics::recursion_misses;
 use crate::watch::{attach_iterator, run_iterator};
 
 /// Maps of the shared headers that trackers use and the monitor does not.
@@ -34,6 +33,12 @@ const NEEDED: [&str; 5] = [
     "hrtimer_expire_exit",
 ];
 const RETURN: &str = "sys_exit";
+/// Each measured moment ends with the next look.
+const MOMENTS: Pace = Pace {
+    first: std::time::Duration::ZERO,
+    later: std::time::Duration::ZERO,
+    every: std::time::Duration::from_secs(60),
+};
 const RESOLVE: &str = "resolve_tasks";
 /// No program that began before a barrier is still running after it.
 const BARRIER_GLOBAL: libc::c_int = 1;
@@ -124,28 +129,7 @@ pub struct PhaseMonitor {
     losses: MonitorLosses,
     /// Tasks that are not known yet could not be looked for.
     must_resolve: bool,
-    cost: SampledCost<Measuring>,
-    /// A program that does nothing, of which the measuring is all its cost.
-    empty: Object,
-}
-
-/// The kernel measures while this lives, and calls a program that does nothing.
-#[derive(Debug)]
-struct Measuring {
-    _statistics: RunTimeStatistics,
-    _empty: Vec<Link>,
-    before: Ran,
-}
-
-impl Measuring {
-    /// None where it is not allowed.
-    fn begin(empty: &Object) -> Option<Measuring> {
-        Some(Measuring {
-            _statistics: RunTimeStatistics::enable().ok()?,
-            _empty: object::attach(empty, |_| true).ok()?,
-            before: Ran::of(&program_costs(empty)),
-        })
-    }
+    cost: CostSampler,
 }
 
 impl PhaseMonitor {
@@ -191,8 +175,7 @@ impl PhaseMonitor {
             cpus_max: raw.cpus_max,
             side: 0,
             must_resolve: false,
-            cost: SampledCost::new(Instant::now()),
-            empty: object::load(object::open(object::EMPTY)?, |name| name == "nothing")?,
+            cost: CostSampler::new(MOMENTS)?,
         })
     }
 
@@ -220,13 +203,7 @@ impl PhaseMonitor {
     /// Finds out, for a moment of each minute, what the programs cost: to be called a few times a
     /// second.
     pub fn measure_cost(&mut self) {
-        let ran = || Ran::of(&program_costs(&self.object));
-        let measure = || Measuring::begin(&self.empty);
-        let empty = |measuring: &Measuring| {
-            let now = Ran::of(&program_costs(&self.empty));
-            now.since(measuring.before)
-        };
-        self.cost.look(Instant::now(), ran, measure, empty);
+        self.cost.look(&self.object);
     }
 
     /// What the programs cost since the start, by the kernel's own measuring of a moment of each

@@ -2,9 +2,10 @@
 
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use abi::{SleepsInside, raw};
-use event::evidence::EndKind;
+use event::evidence::{EndKind, PreemptionModel};
 use event::{Duration, Error, ErrorKind, Result, Tid};
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object};
 
@@ -17,7 +18,8 @@ use crate::late::LateRing;
 use crate::members;
 use crate::object;
 use crate::ring::HitRing;
-use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
+use crate::sampled_cost::{CostSampler, OF_A_WATCH, WatchCost};
+use crate::statistics::{self, Statistics};
 use crate::steal::StealReader;
 
 /// The programs that know a task from its birth on.
@@ -47,7 +49,7 @@ pub struct Watch {
     evidence: EvidenceRings,
     object: Object,
     storage_failures_seen: AtomicU64,
-    _statistics: Option<RunTimeStatistics>,
+    cost: Mutex<CostSampler>,
 }
 
 impl Watch {
@@ -75,6 +77,7 @@ impl Watch {
         raw.irq_regs_offset = offsets.irq_regs;
         raw.rq_offset = offsets.rq;
         raw.cpus_max = kernel::cpus_max()?;
+        raw.softirqs_in_tasks = u8::from(kernel::preemption_model() == PreemptionModel::Rt);
         members::fill_namespace(&mut raw);
 
         let mut opened = object::open_with(&object::WATCH.unpacked()?, config.action.as_ref())?;
@@ -117,8 +120,9 @@ impl Watch {
             evidence,
             object,
             storage_failures_seen: AtomicU64::new(0),
-            _statistics: RunTimeStatistics::enable().ok(),
+            cost: Mutex::new(CostSampler::new(OF_A_WATCH)?),
         };
+        watch.spent();
         Ok((watch, ring))
     }
 
@@ -172,10 +176,10 @@ impl Watch {
         cycles::forget(&self.object)
     }
 
-    /// What our programs cost since the start, by the kernel's own measuring; all zero when that is
-    /// not allowed.
-    pub fn costs(&self) -> Vec<ProgramCost> {
-        statistics::program_costs(&self.object)
+    /// What our programs have cost since the start; to be called a few times a second.
+    pub fn spent(&self) -> WatchCost {
+        let mut cost = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        cost.of(&self.object)
     }
 
     /// The ring of late activations that the limits hold back; for one reader.

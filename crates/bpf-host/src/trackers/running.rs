@@ -22,7 +22,8 @@ use crate::features::{Features, has_tracepoint, vmlinux};
 use crate::kernel::preempt_count_offset;
 use crate::members;
 use crate::object;
-use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion_misses};
+use crate::sampled_cost::{CostSampler, OF_A_WATCH, WatchCost};
+use crate::statistics::recursion_misses;
 use crate::watch::{attach_iterator, run_iterator};
 
 /// The programs that know a task from its birth on.
@@ -61,7 +62,7 @@ pub struct TrackerWatch {
     /// What was reported open, by address: when it began.
     reported: HashMap<Vec<u8>, u64>,
     storage_failures_seen: AtomicU64,
-    _statistics: Option<RunTimeStatistics>,
+    cost: Mutex<CostSampler>,
 }
 
 impl TrackerWatch {
@@ -130,7 +131,7 @@ impl TrackerWatch {
             waiting_ns: raw.waiting_ns,
             reported: HashMap::new(),
             storage_failures_seen: AtomicU64::new(0),
-            _statistics: RunTimeStatistics::enable().ok(),
+            cost: Mutex::new(CostSampler::new(OF_A_WATCH)?),
         })
     }
 
@@ -231,9 +232,10 @@ impl TrackerWatch {
         statistics::keys(&self.object)
     }
 
-    /// What the programs cost since the start, by the kernel's own measuring.
-    pub fn costs(&self) -> Vec<ProgramCost> {
-        program_costs(&self.object)
+    /// What the programs have cost since the start; to be called a few times a second.
+    pub fn spent(&self) -> WatchCost {
+        let mut cost = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        cost.of(&self.object)
     }
 }
 

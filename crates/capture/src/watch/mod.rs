@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use bpf_host::{LateRing, ProgramCost, Statistics, Watch, WatchConfig};
+use bpf_host::{LateRing, Statistics, Watch, WatchConfig, WatchCost};
 use event::evidence::{EndKind, Hit, LateOne};
 use event::{Cpu, Duration, Error, Instant, Result, Tid};
 use ftrace::Switch;
@@ -156,8 +156,8 @@ pub struct Status {
     pub statistics: Statistics,
     /// Our own cost so far.
     pub cost: Cost,
-    /// The cost of each program in the kernel.
-    pub programs: Vec<ProgramCost>,
+    /// That of the programs in the kernel, and of how much of the time it is known.
+    pub spent: WatchCost,
     /// Targets that others woke between two releases by their own timer: at the end, before that
     /// nobody.
     pub inside: Vec<SleepsInside>,
@@ -449,9 +449,7 @@ impl Session<'_> {
     }
 
     fn status(&self) -> Result<Status> {
-        let programs = self.watch.costs();
-        let run_ns = programs.iter().map(|program| program.run_ns).sum::<u64>();
-        let cost = self.meter.read(Duration::from_ns(run_ns as i64));
+        let spent = self.watch.spent();
         let mut statistics = self.watch.statistics()?;
         self.worst_of(&mut statistics);
         Ok(Status {
@@ -459,8 +457,8 @@ impl Session<'_> {
             read: clock::monotonic(),
             hits: self.hits,
             statistics,
-            cost,
-            programs,
+            cost: self.meter.read(spent.run_time),
+            spent,
             inside: Vec::new(),
         })
     }

@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use bpf_host::ProgramCost;
+use bpf_host::WatchCost;
 use bpf_host::trackers::{KeySum, Tracker, TrackerConfig, TrackerStatistics, TrackerWatch};
 use event::evidence::tracked::TrackedHit;
 use event::{Duration, Error, Instant, Result};
@@ -57,7 +57,7 @@ pub struct TrackerStatus {
     /// What it has counted.
     pub statistics: TrackerStatistics,
     /// What its programs cost.
-    pub programs: Vec<ProgramCost>,
+    pub spent: WatchCost,
     /// Its sums by key, each with what the key is called, at the end alone.
     pub keys: Vec<(String, KeySum)>,
     /// What the key of the worst of each series is called.
@@ -258,13 +258,12 @@ impl Session<'_> {
             let windows = history.as_ref().filter(|_| tells).map(History::windows);
             tracker.history = windows.unwrap_or_default();
         }
-        let programs = trackers.iter().flat_map(|tracker| &tracker.programs);
-        let run_ns = programs.map(|program| program.run_ns).sum::<u64>();
+        let run_time = trackers.iter().map(|tracker| tracker.spent.run_time).sum();
         Ok(TrackersStatus {
             elapsed: self.meter.elapsed(),
             hits: self.hits,
             trackers,
-            cost: self.meter.read(Duration::from_ns(run_ns as i64)),
+            cost: self.meter.read(run_time),
         })
     }
 
@@ -274,7 +273,7 @@ impl Session<'_> {
         let name = |numbers, label: &str| key_name(tracker, numbers, label, &self.symbols);
         let mut status = TrackerStatus {
             tracker,
-            programs: watch.costs(),
+            spent: watch.spent(),
             keys: Vec::new(),
             worst_keys: Vec::new(),
             history: Vec::new(),

@@ -126,7 +126,7 @@ mod tests {
                     series: vec![long, SeriesStatistics::default()],
                     ..Default::default()
                 },
-                programs: Vec::new(),
+                spent: Default::default(),
                 keys: Vec::new(),
                 worst_keys: Vec::new(),
                 history: Vec::new(),

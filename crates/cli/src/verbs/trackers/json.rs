@@ -98,7 +98,7 @@ fn tracker(status: &TrackerStatus) -> Value {
     });
     let keys = status.keys.iter();
     let keys = keys.map(|(name, sum)| key_sum(tracker, name, sum));
-    let programs = status.programs.iter();
+    let programs = status.spent.programs.iter();
     let programs = programs.map(|program| {
         json!({
             "program": program.program,
@@ -112,6 +112,7 @@ fn tracker(status: &TrackerStatus) -> Value {
         "keys": keys.collect::<Vec<_>>(),
         "losses": losses(&status.statistics.losses),
         "programs": programs.collect::<Vec<_>>(),
+        "measured_ns": status.spent.measured.as_ns(),
     });
     if !status.history.is_empty() {
         value["history"] = super::history::windows(status);

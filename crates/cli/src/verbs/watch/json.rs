@@ -62,7 +62,7 @@ pub(super) fn snapshot_json(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// Our own cost, the kernel's part program by program.
+/// Our own cost; of the time in which the kernel measured, its part program by program.
 pub(super) fn cost_json(status: &Status) -> Value {
     let program = |program: &ProgramCost| {
         let (name, calls, run_ns) = (&program.program, program.calls, program.run_ns);
@@ -73,6 +73,7 @@ pub(super) fn cost_json(status: &Status) -> Value {
         "programs_ns": status.cost.programs.as_ns(),
         "process_ns": status.cost.process.as_ns(),
         "available_ns": status.cost.available.as_ns(),
-        "programs": status.programs.iter().map(program).collect::<Vec<_>>(),
+        "measured_ns": status.spent.measured.as_ns(),
+        "programs": status.spent.programs.iter().map(program).collect::<Vec<_>>(),
     })
 }

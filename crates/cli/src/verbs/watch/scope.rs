@@ -253,7 +253,7 @@ mod tests {
             hits: 0,
             statistics: Default::default(),
             cost: Default::default(),
-            programs: Vec::new(),
+            spent: Default::default(),
             inside: Vec::new(),
         }
     }
