@@ -5,7 +5,9 @@ reads it, also while it comes in. How long after an event a live reader prints i
 
 Needs root. Prints "skipped: why" and succeeds where it cannot be tried.
 
-usage: two_hosts.py RTSCOPE [SECONDS CUT_SECONDS]    600 and 30 when nothing is said
+The events are an application's, and a few of the kernel's beside them; with "kernel" all are the kernel's.
+
+usage: two_hosts.py RTSCOPE [SECONDS CUT_SECONDS [kernel]]    600 and 30 when nothing is said
 """
 
 import json
@@ -25,6 +27,8 @@ PROBE = Path(__file__).resolve().parent.parent.parent / "probe"
 # The smallest. Three times as much comes in meanwhile: some has to be lost in the cut.
 SPOOL_BYTES = 4 << 20
 TEXT_BYTES = 400
+# What one event of a signal takes in the trace, about.
+SIGNAL_BYTES = 50
 # After the cut, until the other host has what waited.
 SETTLED_S = 20
 
@@ -57,6 +61,45 @@ int main(int words_count, char **words)
 }
 """
 
+# The same in events of the kernel: signals that are ignored, with a number in each.
+SIGNALS = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static volatile sig_atomic_t is_over;
+static void end(int signal) { (void)signal; is_over = 1; }
+int main(int words_count, char **words)
+{
+    int each_ms = words_count > 1 ? atoi(words[1]) : 1;
+    unsigned count = 0;
+    siginfo_t told;
+    struct timespec begin, now;
+    memset(&told, 0, sizeof told);
+    told.si_code = SI_QUEUE;
+    signal(SIGURG, SIG_IGN);
+    signal(SIGTERM, end);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    while (!is_over) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        /* As many as there should be by now: a busy machine makes none fewer. */
+        long ms = (now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000;
+        while (count < (unsigned long)ms * each_ms && !is_over) {
+            told.si_errno = ++count;
+            if (syscall(SYS_rt_sigqueueinfo, getpid(), SIGURG, &told))
+                return 1;
+        }
+        usleep(1000);
+    }
+    printf("%u\n", count);
+    return 0;
+}
+"""
+
 # One child each 10 ms from a line of the input on, until the next one.
 FORKS = r"""
 #include <poll.h>
@@ -79,6 +122,10 @@ int main(void)
     return 0;
 }
 """
+
+
+# Each with its number.
+STEP = r" (?:robot:step: .*?\bi|signal_generate: .*?\berrno) = (\d+)"
 
 
 def skip(why):
@@ -158,8 +205,9 @@ class Live:
 class Trial:
     """One session of `seconds`, without a link for `cut_s` in their middle."""
 
-    def __init__(self, rtscope, hosts, scratch, seconds, cut_s):
+    def __init__(self, rtscope, hosts, scratch, seconds, cut_s, is_kernel):
         self.rtscope, self.hosts, self.scratch = rtscope, hosts, scratch
+        self.is_kernel = is_kernel
         self.seconds, self.cut_s = seconds, cut_s
         self.received = scratch / "received"
         self.processes = []
@@ -190,10 +238,7 @@ class Trial:
             time.sleep(0.1)
 
     def play(self):
-        libraries = self.scratch / "libraries"
-        run("make", "-s", "-C", PROBE, f"OUT={libraries}", "CFLAGS=-O2")
-        library = libraries / "librtscope-probe.a"
-        steps = self.compiled("steps", STEPS, f"-I{PROBE}/include", library, "-ldl", "-pthread")
+        steps = self.steps()
         forks = self.compiled("forks", FORKS)
         token = self.scratch / "token"
         listen = ["receive", "--listen", "10.98.0.2:7423", "-o", self.received]
@@ -206,18 +251,24 @@ class Trial:
             time.sleep(0.1)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         forks = self.begin(forks, **pipes)
-        wanted = ["--events", "sched:sched_process_fork", "--user", "robot:*"]
+        each_ms = 3 * SPOOL_BYTES / self.event_bytes() / self.cut_s / 1000
+        wanted = ["--events", "sched:sched_process_fork"]
         wanted += ["--filter", f"sched_process_fork: parent_tid == {forks.pid}"]
+        if self.is_kernel:
+            wanted += ["--events", "signal:signal_generate"]
+            wanted += ["--filter", f"signal_generate: sig == {int(signal.SIGURG)} && errno > 0"]
+        else:
+            wanted += ["--user", "robot:*"]
         to = ["--to", "10.98.0.2", "--token-file", token, "--spool", SPOOL_BYTES]
         output = ["-o", self.scratch / "here"]
         run(*self.hosts.on(0, self.rtscope, "record", "start", "two-hosts", *wanted, *to, *output))
         forks.stdin.write("\n")
         forks.stdin.flush()
-        each_ms = 3 * SPOOL_BYTES / TEXT_BYTES / self.cut_s / 1000
         steps = self.begin(steps, math.ceil(each_ms), **pipes)
         time.sleep(2)
         path = self.incoming()
-        wanted = ["--filter", '$name == "robot:step"', "--clock-trace"]
+        name = "signal_generate" if self.is_kernel else "robot:step"
+        wanted = ["--filter", f'$name == "{name}"', "--clock-trace"]
         live = Live([self.rtscope, "cat", "--live", *wanted, path.with_name(self.name_of(path))])
         cut = self.pass_the_time(path)
         steps.send_signal(signal.SIGTERM)
@@ -234,6 +285,18 @@ class Trial:
         self.judge_events(trace, asked)
         print(f"connections that broke: {status['stream']['cuts']}")
         self.tell_delays(live.delays, cut)
+
+    def steps(self):
+        """The program whose events are counted."""
+        if self.is_kernel:
+            return self.compiled("signals", SIGNALS)
+        libraries = self.scratch / "libraries"
+        run("make", "-s", "-C", PROBE, f"OUT={libraries}", "CFLAGS=-O2")
+        library = libraries / "librtscope-probe.a"
+        return self.compiled("steps", STEPS, f"-I{PROBE}/include", library, "-ldl", "-pthread")
+
+    def event_bytes(self):
+        return SIGNAL_BYTES if self.is_kernel else TEXT_BYTES
 
     @staticmethod
     def name_of(path):
@@ -256,7 +319,10 @@ class Trial:
     def judge_events(self, trace, asked):
         seen = self.counted(self.rtscope, "cat", trace)
         info = json.loads(run(self.rtscope, "info", "--json", trace, codes=(0, 3)))
-        lost = info["losses"]["discarded"]
+        streams = [stream for part in info["parts"] for stream in part["streams"]]
+        # What the recorder notes there each second is lost too, and nobody asked for it.
+        asked_for = [one for one in streams if not one["file"].endswith("statedump_0")]
+        lost = sum(one["discarded"] for one in asked_for)
         print(f"asked for {asked}, there {seen}, counted as lost {lost}")
         assert lost > 0, "the cut cost nothing: it is too short to show losses"
         assert sum(seen.values()) + lost == sum(asked.values()), "not exact"
@@ -273,7 +339,7 @@ class Trial:
         quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         reader = subprocess.Popen([str(word) for word in words], text=True, **quiet)
         for line in reader.stdout:
-            if found := re.search(r" robot:step: .*?\bi = (\d+)", line):
+            if found := re.search(STEP, line):
                 assert int(found[1]) > last, f"{line} behind {last}"
                 last = int(found[1])
                 seen["steps"] += 1
@@ -297,7 +363,9 @@ class Trial:
 
 def main():
     rtscope = Path(sys.argv[1]).resolve()
-    seconds, cut_s = [float(word) for word in (sys.argv[2:] + ["600", "30"][len(sys.argv) - 2 :])]
+    words = sys.argv[2:4] + ["600", "30"][len(sys.argv[2:4]) :]
+    seconds, cut_s = [float(word) for word in words]
+    is_kernel = sys.argv[4:] == ["kernel"]
     if os.getuid() != 0:
         skip("it needs root")
     for tool in ("ip", "nsenter"):
@@ -307,7 +375,7 @@ def main():
         scratch = Path(scratch)
         os.environ["RTSCOPE_DIR"] = str(scratch / "rings")
         os.environ["RTSCOPE_RUNTIME_DIR"] = str(scratch / "runtime")
-        trial = Trial(rtscope, hosts, scratch, seconds, cut_s)
+        trial = Trial(rtscope, hosts, scratch, seconds, cut_s, is_kernel)
         try:
             trial.play()
         finally:
