@@ -5,6 +5,8 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
 use event::{Error, ErrorKind};
 
+use super::elsewhere;
+
 /// What helps more than the usage of a verb: the verb, the flag or word that is missing or was not
 /// expected, and what to type.
 const HINTS: [(&str, &str, &str); 4] = [
@@ -40,7 +42,10 @@ pub(super) fn explained(mistake: &clap::Error, program: &Command, words: &[Strin
             let near = texts(mistake, ContextKind::SuggestedSubcommand);
             error("there is no such verb".to_owned())
                 .found(quoted(&typed))
-                .fix(perhaps(&near, &help))
+                .fix(match elsewhere::verb(&typed) {
+                    Some(meant) => format!("{meant}; {help}"),
+                    None => perhaps(&near, &help),
+                })
         }
         Kind::InvalidValue if value.is_empty() => error(format!("{named} has no value"))
             .found("nothing behind it")
@@ -84,12 +89,15 @@ fn unknown(mistake: &clap::Error, typed: &str, verb: &str, help: &str) -> Error 
     if typed.strip_prefix('-').is_some_and(is_number) {
         return error("no value may be below zero").fix(format!("leave the '-' away; {help}"));
     }
+    let meant = elsewhere::flag(verb, typed).map(|meant| format!("{meant}; {help}"));
     let near = texts(mistake, ContextKind::SuggestedArg);
     if typed.starts_with('-') {
-        return error("there is no such flag").fix(perhaps(&near, help));
+        let fix = meant.unwrap_or_else(|| perhaps(&near, help));
+        return error("there is no such flag").fix(fix);
     }
     let usage = usage(mistake, help);
-    let fix = hint(verb, &[typed.to_owned()]).map_or(usage, str::to_owned);
+    let hint = hint(verb, &[typed.to_owned()]).map(str::to_owned);
+    let fix = hint.or(meant).unwrap_or(usage);
     error("this is one word too many").fix(fix)
 }
 
@@ -184,6 +192,32 @@ mod tests {
         assert_eq!(error.value_found(), Some(found), "{line}");
         let said = error.fixed_by().unwrap_or_default();
         assert!(said.contains(fix), "{line}: {said}");
+    }
+
+    #[test]
+    fn a_word_of_another_tracer_is_told_by_its_name_here() {
+        let (flag, verb) = ("there is no such flag", "there is no such verb");
+        check("record -e sched", flag, "'-e'", "--events SET");
+        check("record start x -k", flag, "'-k'", "--events SET");
+        check("record -g -- x", flag, "'-g'", "--context callstack-kernel");
+        check("record -P 7", flag, "'-P'", "--track pid:4711");
+        check("create x", verb, "'create'", "rtscope record start NAME");
+        check(
+            "enable-event -k x",
+            verb,
+            "'enable-event'",
+            "rtscope record start NAME",
+        );
+        check("script", verb, "'script'", "rtscope cat TRACE");
+        let many = "this is one word too many";
+        check(
+            "record create x",
+            many,
+            "'create'",
+            "rtscope record start NAME",
+        );
+        // Of other verbs it is only unknown.
+        check("cat -e x T", flag, "'-e'", "rtscope cat -h");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod cyclictest;
 mod deadline;
 mod demo;
 mod doctor;
+mod elsewhere;
 mod eval;
 mod getopt;
 mod groups;
