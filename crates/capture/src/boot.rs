@@ -10,7 +10,7 @@ use ftrace::{BOOT_INSTANCE, BootRing, Formats, Page, PagePipe, Tracefs, behind_m
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
-use crate::statedump::StateDump;
+use crate::statedump::{OfMemory, StateDump};
 use crate::{clock, environment};
 use host::capabilities::Capabilities;
 
@@ -152,7 +152,7 @@ fn write(
     environment.extend(facts(ring));
 
     let dump = if is_ours {
-        StateDump::collect_all(false)
+        StateDump::collect_all(OfMemory::default())
     } else {
         StateDump::default()
     };

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bpf_host::ProgramFunction;
-use event::{Error, Result};
+use event::Result;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use trace::{NO_FUNCTION, Symbols};
 
@@ -187,7 +187,7 @@ pub(crate) fn write_functions(
         }
         write_in_pieces(&mut File::create(&path)?, functions)
     };
-    write().map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+    write().map_err(|error| ctf::writer::write_error(&path, error))
 }
 
 #[cfg(test)]
@@ -195,6 +195,17 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
+
+    #[test]
+    fn a_disk_that_takes_no_functions_is_told_with_what_helps() {
+        let root = Path::new("/proc/self/no-such-folder");
+        let own = SharedFunctions::default();
+        let error = write_functions(root, "f\n", &own).expect_err("nobody can write there");
+        assert!(
+            error.fixed_by().is_some_and(|fix| fix.contains("-o")),
+            "{error:#}"
+        );
+    }
 
     #[test]
     fn traces_share_one_file_and_have_their_own_where_they_cannot() {

@@ -13,7 +13,7 @@ use host::groups::Kept;
 
 use crate::evidence::{self, Encoded};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups, class_of_current};
-use crate::statedump::{self, StateDump};
+use crate::statedump::{self, LoadedProgram, StateDump};
 
 /// Places of the stream classes.
 const KERNEL_STREAM: usize = 0;
@@ -33,8 +33,11 @@ const CALLS_FILE: &str = "syscalls";
 pub(crate) struct KernelTrace {
     writer: TraceWriter,
     classes: Arc<KernelClasses>,
+    uuid: [u8; 16],
     /// The class of who has a CPU.
     current_class: u32,
+    /// The stream class of what carries no call stacks.
+    bare_stream: usize,
 }
 
 impl KernelTrace {
@@ -42,9 +45,35 @@ impl KernelTrace {
     /// ftrace record.
     pub(crate) fn create(
         root: &Path,
-        (classes, calls): (Arc<KernelClasses>, &[EventClass]),
+        classes: (Arc<KernelClasses>, &[EventClass]),
         environment: Vec<(String, EnvValue)>,
         wall_offset_ns: i64,
+        with_evidence: bool,
+    ) -> Result<Self> {
+        let identity = (random_uuid()?, wall_offset_ns);
+        KernelTrace::with(root, classes, environment, identity, with_evidence)
+    }
+
+    /// The trace with this UUID and offset of its clock once more: other streams of it are there
+    /// already, and its metadata, which this one is to be replaced by.
+    pub(crate) fn again(
+        root: &Path,
+        classes: Arc<KernelClasses>,
+        identity: ([u8; 16], i64),
+    ) -> Result<Self> {
+        KernelTrace::with(root, (classes, &[]), Vec::new(), identity, false)
+    }
+
+    /// What tells it from others.
+    pub(crate) fn uuid(&self) -> [u8; 16] {
+        self.uuid
+    }
+
+    fn with(
+        root: &Path,
+        (classes, calls): (Arc<KernelClasses>, &[EventClass]),
+        environment: Vec<(String, EnvValue)>,
+        (uuid, wall_offset_ns): ([u8; 16], i64),
         with_evidence: bool,
     ) -> Result<Self> {
         let kernel = classes
@@ -56,16 +85,24 @@ impl KernelTrace {
             .chain(calls.iter().cloned());
         let kernel: Vec<EventClass> = kernel.collect();
         let current_class = (kernel.len() - calls.len()) as u32 - 1;
-        let mut streams = vec![stream(CHANNEL_NAME, kernel)];
+        let shared = classes.shared();
+        // The same classes, and numbers: what others than ftrace tell has no stacks.
+        let bare = (!shared.is_empty()).then(|| stream("state", kernel.clone()));
+        let mut streams = vec![StreamMeta {
+            event_context: shared,
+            ..stream(CHANNEL_NAME, kernel)
+        }];
         if with_evidence {
             streams.push(stream(
                 "evidence",
                 evidence::classes(EVIDENCE_STREAM as u32),
             ));
         }
+        let bare_stream = bare.as_ref().map_or(KERNEL_STREAM, |_| streams.len());
+        streams.extend(bare);
         let meta = TraceMeta {
             environment,
-            uuid: random_uuid()?,
+            uuid,
             clocks: vec![ClockMeta::monotonic(wall_offset_ns)],
             streams,
             ..TraceMeta::default()
@@ -74,7 +111,9 @@ impl KernelTrace {
         Ok(KernelTrace {
             writer,
             classes,
+            uuid,
             current_class,
+            bare_stream,
         })
     }
 
@@ -96,10 +135,10 @@ impl KernelTrace {
 
     /// A stream for the system calls of each of `cpus`, and the number of their first class.
     pub(crate) fn calls(&mut self, cpus: &[Cpu]) -> Result<(Vec<(Cpu, StreamWriter)>, u32)> {
-        let writer = &mut self.writer;
+        let (writer, class) = (&mut self.writer, self.bare_stream);
         let stream = |cpu: &Cpu| {
             let name = format!("{CALLS_FILE}_{}", cpu.0);
-            Ok((*cpu, writer.stream_file(KERNEL_STREAM, &name, *cpu)?))
+            Ok((*cpu, writer.stream_file(class, &name, *cpu)?))
         };
         let streams: Result<Vec<_>> = cpus.iter().map(stream).collect();
         Ok((streams?, self.current_class + 1))
@@ -119,7 +158,7 @@ impl KernelTrace {
     pub(crate) fn open_dump(&mut self, begin: Instant) -> Result<StreamWriter> {
         let mut stream = self
             .writer
-            .stream_file(KERNEL_STREAM, STATEDUMP_FILE, Cpu(0))?;
+            .stream_file(self.bare_stream, STATEDUMP_FILE, Cpu(0))?;
         stream.covers(begin)?;
         Ok(stream)
     }
@@ -137,6 +176,17 @@ impl KernelTrace {
     ) -> Result<()> {
         let first_class = self.classes.classes().len() as u32;
         statedump::write_tracked(stream, first_class, (at.max(stream.end()), tasks))
+    }
+
+    /// Says in that stream which programs and libraries came by `at`.
+    pub(crate) fn programs(
+        &self,
+        stream: &mut StreamWriter,
+        at: Instant,
+        programs: &[LoadedProgram],
+    ) -> Result<()> {
+        let first_class = self.classes.classes().len() as u32;
+        statedump::write_programs(stream, first_class, (at.max(stream.end()), programs))
     }
 
     /// Says in that stream for how long quotas kept tasks between two looks.

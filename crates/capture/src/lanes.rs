@@ -25,10 +25,11 @@ pub struct CpuRecord {
 
 impl CpuRecord {
     /// Whether the trace accounts for every event that the kernel offered: those written (or of no
-    /// known format) are those read, those declared lost are those lost, and nothing is left.
+    /// known format, or beside others as their call stacks) are those read, those declared lost are
+    /// those lost, and nothing is left.
     pub fn reconciles(&self) -> bool {
         let written = &self.written;
-        written.events + written.unknown == self.statistics.read
+        written.events + written.unknown + written.stacks == self.statistics.read
             && written.discarded == self.statistics.lost()
             && self.statistics.entries == 0
     }
@@ -89,7 +90,7 @@ impl<'a> Lane<'a> {
 }
 
 /// Deals the lanes out to at most `count` readers.
-pub(crate) fn shares(lanes: Vec<Lane<'_>>, count: usize) -> Vec<Vec<Lane<'_>>> {
+pub(crate) fn shares<T>(lanes: Vec<T>, count: usize) -> Vec<Vec<T>> {
     let mut shares: Vec<Vec<_>> = (0..count.min(lanes.len())).map(|_| Vec::new()).collect();
     let share_count = shares.len().max(1);
     for (place, lane) in lanes.into_iter().enumerate() {
@@ -147,7 +148,13 @@ impl<'a> Reader<'a> {
                 }
             }
             self.end_turn(is_empty, begin_at)?;
-            if is_empty && self.flushed.elapsed() >= self.progress.0.flush_period() {
+            let mut is_settled = is_empty;
+            let lanes = self.lanes.iter_mut();
+            for lane in lanes.take_while(|_| is_empty) {
+                // What waits now is written at the next look.
+                is_settled &= lane.converter.settle()?;
+            }
+            if is_settled && self.flushed.elapsed() >= self.progress.0.flush_period() {
                 self.flushed = StdInstant::now();
                 for lane in &mut self.lanes {
                     lane.converter.flush()?;

@@ -24,11 +24,14 @@ mod kernel_filter;
 mod kernel_trace;
 mod lanes;
 pub mod leftovers;
+mod notes;
 mod pages;
 mod probes;
+mod program_log;
 mod programs;
 mod progress;
 mod quotas;
+mod raw;
 mod record;
 mod record_config;
 mod recorder;
@@ -46,6 +49,7 @@ mod turn;
 mod unfinished;
 mod user;
 pub mod watch;
+mod ways;
 
 pub use boot::{BootSummary, import_boot};
 pub use boot_words::{BootMemory, BootWords};
@@ -63,6 +67,7 @@ pub use lanes::CpuRecord;
 pub use pages::{CpuPages, History, PageBlock, PageSpan, Pages};
 pub use probes::{Probe, ProbeKind};
 pub use progress::LiveTrace;
+pub use raw::{RawSummary, convert_raw, is_raw};
 pub use record::{fly, record};
 pub use record_config::{RecordConfig, RecordSummary};
 pub use recorder::{Mode, Recorder, RecorderConfig};
@@ -70,7 +75,8 @@ pub use ring_folders::{require_folder as require_ring_folder, require_rings};
 pub use select::{EventSelection, Selected, named_event};
 pub use snapshot::{MissingPart, Seen, SnapshotFacts, SnapshotSummary, write_snapshot};
 pub use statedump::{
-    BlockDevice, InterruptLine, MemoryMap, NetworkInterface, OpenFile, StateDump, TaskState,
+    BlockDevice, InterruptLine, LoadedProgram, MemoryMap, NetworkInterface, OfMemory, OpenFile,
+    StateDump, TaskState,
 };
 pub use syscalls::{CallsSummary, system_call_classes};
 pub use traced_functions::FunctionPatterns;

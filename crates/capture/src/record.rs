@@ -14,21 +14,25 @@ use event::{Duration, Error, ErrorKind, Instant, Result, Tid};
 use ftrace::{EventName, Instance, Tracefs};
 
 use crate::functions::{self, SharedFunctions};
-use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
+use crate::kernel_ctf::{KernelClasses, KernelContexts, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
-use crate::lanes::{CpuRecord, Lane, Reader, shares};
+use crate::lanes::CpuRecord;
+use crate::notes::Tracked;
 use crate::probes::Probes;
+use crate::program_log::ProgramLog;
 use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::quotas::QuotaLog;
+use crate::raw::RawFacts;
 use crate::record_config::{RecordConfig, RecordSummary};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
-use crate::statedump::StateDump;
+use crate::statedump::{OfMemory, StateDump};
 use crate::stream::Streamed;
 use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
 use crate::track::{Track, Tracker};
 use crate::unfinished::holds_packets;
 use crate::user::{UserConfig, UserRecorder, UserSummary, UserTarget};
+use crate::ways::{Lanes, Read};
 use crate::{clock, descriptors, environment, housekeeping};
 use host::capabilities::Capabilities;
 
@@ -276,53 +280,52 @@ fn record_kernel(
     environment.extend(environment::asked(&recorder.cpus(), asked));
     config.recording.store(true, Ordering::Release);
     let started = StdInstant::now();
-    let dump = StateDump::collect_all(config.memory_maps);
+    let dump = StateDump::collect_all(OfMemory {
+        programs: false,
+        ..config.of_memory()
+    });
     let groups = Arc::new(ThreadGroups::new(dump.thread_groups()));
-    let classes = KernelClasses::compile(&recorder.formats());
-    let classes = classes.carrying(&config.contexts.on(capabilities));
-    let staged = written.staged;
-    let of_calls = calls.as_ref().map_or(&[][..], |calls| calls.classes());
-    let classes = (Arc::new(classes), of_calls);
-    let mut trace = KernelTrace::create(staged.path(), classes, environment, offset, false)?;
-    trace.tell(written.outlet.clone());
-    if let Some(calls) = &mut calls {
-        let (streams, first_class) = trace.calls(&recorder.cpus())?;
-        calls.write_to(streams, first_class, begin)?;
-    }
+    let (staged, contexts) = (written.staged, config.contexts.on(capabilities));
+    let recorders = (&recorder, calls.as_mut());
+    let says = (environment, (begin, offset));
+    let mut trace = create_trace(&written, &contexts, recorders, says)?;
     let absent = recorder.selected().absent.clone();
     let left_out = recorder.left_out();
     let tracked = config.track.as_ref().map(|_| recorder.tracked());
     let tracked = (begin, tracked.transpose()?);
     let (mut dumped, dump_events) = begin_dump(&mut trace, &dump, tracked)?;
+    let begin_raw = || {
+        let facts = RawFacts::new(trace.uuid(), &contexts, (begin, offset));
+        let facts = facts.of(&recorder.cpus(), dump.thread_groups());
+        facts.begin(staged.path(), &recorder.formats())
+    };
+    let raw = config.raw.then(begin_raw).transpose()?;
     let (instance, pipes) = recorder.parts();
-    let converters: Result<Vec<_>> = pipes
-        .iter()
-        .map(|pipe| covered(trace.cpu(pipe.cpu(), &groups)?, begin))
-        .collect();
-    let lanes = pipes
-        .iter_mut()
-        .zip(converters?)
-        .map(|(pipe, converter)| Lane::new(pipe, converter));
+    let lanes = match &raw {
+        Some(_) => Lanes::raw(pipes, staged.path())?,
+        None => Lanes::ctf(pipes, &mut trace, &groups, begin)?,
+    };
     let of_functions = (instance, !config.functions.is_empty());
     let tracker = |track| Tracker::new(track, of_functions, calls.as_ref());
     let mut tracked = Tracked {
         tracker: config.track.as_ref().map(tracker).transpose()?,
         quotas,
+        programs: config.of_memory().programs.then(ProgramLog::default),
         told: 0,
         trace: &trace,
         dumped: &mut dumped,
     };
-    let readers = (lanes.collect(), calls);
+    let readers = (lanes, calls);
     let tasks = (capabilities, &mut tracked);
     let (ran, command_status, ended) = run(config, instance, readers, tasks, &written)?;
     let dump_events = dump_events + tracked.end()?;
     let (cpus, mut calls) = ran;
+    let (of_raw, cpus): (Vec<_>, Vec<_>) = cpus.into_iter().unzip();
+    if let Some(facts) = raw {
+        facts.end(staged.path(), of_raw.into_iter().flatten().collect())?;
+    }
     calls.refused = refused.map(|error| format!("{error:#}"));
-    // To the end, so that the intersection of all streams stays what was recorded.
-    dumped.covers(clock::monotonic().max(dumped.end()))?;
-    dumped.finish()?;
-    let own = SharedFunctions::default();
-    functions::write_functions(staged.path(), &functions::kernel_functions(), &own)?;
+    end_trace(staged.path(), dumped)?;
     Ok(Recorded {
         cpus,
         calls,
@@ -332,6 +335,34 @@ fn record_kernel(
         command_status,
         duration: ended - started,
     })
+}
+
+/// Begins the trace, and the streams of system calls.
+fn create_trace(
+    written: &Written<'_>,
+    contexts: &KernelContexts,
+    (recorder, calls): (&Recorder, Option<&mut SyscallRecorder>),
+    (environment, (begin, offset)): (Vec<(String, EnvValue)>, (Instant, i64)),
+) -> Result<KernelTrace> {
+    let classes = KernelClasses::compile(&recorder.formats()).carrying(contexts);
+    let of_calls = calls.as_ref().map_or(&[][..], |calls| calls.classes());
+    let (root, classes) = (written.staged.path(), (Arc::new(classes), of_calls));
+    let mut trace = KernelTrace::create(root, classes, environment, offset, false)?;
+    trace.tell(written.outlet.clone());
+    if let Some(calls) = calls {
+        let (streams, first_class) = trace.calls(&recorder.cpus())?;
+        calls.write_to(streams, first_class, begin)?;
+    }
+    Ok(trace)
+}
+
+/// Ends the stream of state dumps, and writes what the kernel's functions are called.
+fn end_trace(root: &Path, mut dumped: StreamWriter) -> Result<()> {
+    // To the end, so that the intersection of all streams stays what was recorded.
+    dumped.covers(clock::monotonic().max(dumped.end()))?;
+    dumped.finish()?;
+    let own = SharedFunctions::default();
+    functions::write_functions(root, &functions::kernel_functions(), &own)
 }
 
 /// Begins the stream of state dumps: with those whose events alone are recorded, where not
@@ -349,60 +380,6 @@ fn begin_dump(
     // At once: who is killed, or has no more room, leaves a trace that knows the tasks.
     dumped.gap()?;
     Ok((dumped, events))
-}
-
-/// Those whose events alone are recorded, and where newcomers among them are written down.
-struct Tracked<'r> {
-    /// None where everybody's events are recorded.
-    tracker: Option<Tracker<'r>>,
-    /// None where nobody knows whom quotas keep.
-    quotas: Option<QuotaLog>,
-    /// Events of quotas so far.
-    told: u64,
-    trace: &'r KernelTrace,
-    dumped: &'r mut StreamWriter,
-}
-
-impl Tracked<'_> {
-    fn look(&mut self) -> Result<()> {
-        if let Some(quotas) = self.quotas.as_mut().filter(|quotas| quotas.is_due()) {
-            self.told += quotas.write(self.trace, self.dumped)?;
-        }
-        let newcomers = self.tracker.as_mut().map(Tracker::newcomers);
-        let newcomers = newcomers.transpose()?.unwrap_or_default();
-        match newcomers.is_empty() {
-            true => Ok(()),
-            false => self.write(clock::monotonic(), &newcomers),
-        }
-    }
-
-    /// A last look, once no more events come in. Gives how many events all looks wrote.
-    fn end(&mut self) -> Result<u64> {
-        let quotas = self.quotas.as_mut();
-        let last = quotas.map(|quotas| quotas.write(self.trace, self.dumped));
-        Ok(self.told + last.transpose()?.unwrap_or_default())
-    }
-
-    /// Says that what these do from `at` on is recorded.
-    fn write(&mut self, at: Instant, tasks: &[Tid]) -> Result<()> {
-        self.trace.tracked(self.dumped, (at, tasks))?;
-        self.dumped.gap()
-    }
-
-    /// The same of the command, if it is meant.
-    fn write_command(&mut self, at: Instant, command: &Child) -> Result<()> {
-        match &self.tracker {
-            Some(tracker) if tracker.has_command() => {
-                self.write(at, &[Tid(command.id().cast_signed())])
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn covered(mut converter: CpuConverter, begin: Instant) -> Result<CpuConverter> {
-    converter.covers(begin)?;
-    Ok(converter)
 }
 
 pub(crate) type Started = (Recorder, Option<SyscallRecorder>, Option<Error>);
@@ -430,6 +407,7 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
         without,
         functions: config.functions.clone(),
         tracked: tracked.clone(),
+        stacks: config.contexts.stacks(),
     };
     let available = tracefs.available_events()?;
     let selected = events.resolve(&available)?;
@@ -463,17 +441,13 @@ pub(crate) fn with_probes(events: &EventSelection, probes: Option<&Probes>) -> E
     of_probes.fold(events.clone(), |all, event| all.with(&event.to_string()))
 }
 
-type Ran = (
-    (Vec<CpuRecord>, CallsSummary),
-    Option<ExitStatus>,
-    StdInstant,
-);
+type Ran = ((Vec<Read>, CallsSummary), Option<ExitStatus>, StdInstant);
 
 /// Starts readers and command, waits for the end, stops the rings, gathers what was written.
 fn run(
     config: &RecordConfig,
     instance: &Instance,
-    (lanes, calls): (Vec<Lane<'_>>, Option<SyscallRecorder>),
+    (lanes, calls): (Lanes<'_>, Option<SyscallRecorder>),
     (capabilities, tracked): (&Capabilities, &mut Tracked<'_>),
     written: &Written<'_>,
 ) -> Result<Ran> {
@@ -481,14 +455,15 @@ fn run(
     let drained = AtomicBool::new(false);
     let cpus = housekeeping::cpus(&capabilities.machine, config.cpus.as_deref());
     std::thread::scope(|scope| {
-        let readers: Vec<_> = shares(lanes, cpus.len().clamp(1, READERS_MAX))
+        let readers: Vec<_> = lanes
+            .shares(cpus.len().clamp(1, READERS_MAX))
             .into_iter()
             .map(|share| {
                 let (drained, failed, cpus) = (&drained, written.failed, &cpus);
                 let progress = (Arc::clone(written.progress), written.progress.source());
                 scope.spawn(move || {
                     housekeeping::pin(cpus);
-                    let result = Reader::new(share, instance, progress).read(drained);
+                    let result = share.read(instance, progress, drained);
                     if result.is_err() {
                         failed.store(true, Ordering::Release);
                     }
@@ -531,7 +506,7 @@ fn run(
             return Err(error);
         }
         stopped?;
-        records.sort_by_key(|record| record.written.cpu);
+        records.sort_by_key(|(_, record)| record.written.cpu);
         Ok(((records, calls?), waited?, ended))
     })
 }

@@ -14,6 +14,7 @@ use crate::kernel_ctf::KernelContexts;
 use crate::lanes::CpuRecord;
 use crate::probes::Probe;
 use crate::select::EventSelection;
+use crate::statedump::OfMemory;
 use crate::syscalls::CallsSummary;
 use crate::traced_functions::FunctionPatterns;
 use crate::track::Track;
@@ -46,6 +47,8 @@ pub struct RecordConfig {
     pub functions: FunctionPatterns,
     /// Whether the state dump has the memory of all processes.
     pub memory_maps: bool,
+    /// Whether the kernel's pages are kept as they are, to be converted later.
+    pub raw: bool,
     /// Whether system calls of this process are recorded too.
     pub own_calls: bool,
     /// Another host gets it while it is written; the output is then what waits for that.
@@ -80,6 +83,7 @@ impl RecordConfig {
             probes: Vec::new(),
             functions: FunctionPatterns::default(),
             memory_maps: false,
+            raw: false,
             own_calls: false,
             to: None,
             buffer_bytes_per_cpu: 4 << 20,
@@ -88,6 +92,17 @@ impl RecordConfig {
             recording: Arc::new(AtomicBool::new(false)),
             is_enough: || false,
             begun: |_| (),
+        }
+    }
+}
+
+impl RecordConfig {
+    /// What the state dump has of the memory of processes.
+    pub(crate) fn of_memory(&self) -> OfMemory {
+        OfMemory {
+            maps: self.memory_maps,
+            // Addresses in them are to have names.
+            programs: self.contexts.stacks().user,
         }
     }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use event::{Cpu, Error, ErrorKind, Instant, Result, Tid, TimeRange};
 use ftrace::{
-    CpuStatistics, EventName, Formats, Instance, Page, PageLayout, PagePipe, Switch, Tracefs,
+    CpuStatistics, EventName, Formats, Instance, Page, PageLayout, PagePipe, StackKinds, Switch,
+    Tracefs,
 };
 
+use crate::kernel_ctf::{KERNEL_STACK, USER_STACK};
 use crate::kernel_filter;
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::probes::Probes;
@@ -49,6 +51,8 @@ pub struct RecorderConfig {
     pub functions: FunctionPatterns,
     /// Only what these tasks do, and all that descend from them; else what all do.
     pub tracked: Option<Vec<Tid>>,
+    /// Call stacks behind each event.
+    pub stacks: StackKinds,
 }
 
 impl Default for RecorderConfig {
@@ -63,6 +67,7 @@ impl Default for RecorderConfig {
             without: BTreeSet::new(),
             functions: FunctionPatterns::default(),
             tracked: None,
+            stacks: StackKinds::default(),
         }
     }
 }
@@ -116,7 +121,7 @@ impl Recorder {
         let functions;
         let instance = Instance::create(&tracefs)?;
         functions = TracedFunctions::prepare(&tracefs, &instance, &config.functions)?;
-        let formats = formats(&tracefs, &selected, functions.as_ref())?;
+        let formats = formats(&tracefs, &selected, functions.as_ref(), config.stacks)?;
         let filters = kernel_filter::filters(&config.filters, &formats)?;
         set_up(&instance, config, &selected, &filters)?;
         if let Some(functions) = &functions {
@@ -326,8 +331,12 @@ fn formats(
     tracefs: &Tracefs,
     selected: &Selected,
     functions: Option<&TracedFunctions>,
+    stacks: StackKinds,
 ) -> Result<Arc<Formats>> {
     let mut events = selected.events.clone();
+    let of_stacks = [(stacks.kernel, KERNEL_STACK), (stacks.user, USER_STACK)];
+    let of_stacks = of_stacks.iter().filter(|(is_wanted, _)| *is_wanted);
+    events.extend(of_stacks.filter_map(|(_, name)| EventName::parse(name)));
     events.extend(functions.map(TracedFunctions::events).unwrap_or_default());
     Ok(Arc::new(Formats::load(tracefs, &events)?))
 }
@@ -340,6 +349,7 @@ fn set_up(
 ) -> Result<()> {
     instance.set_buffer_size(config.buffer_bytes_per_cpu)?;
     instance.set_overwrite(true)?;
+    instance.set_stacks(config.stacks)?;
     if let Some(cpus) = &config.cpus {
         instance.set_cpus(cpus)?;
     }

@@ -16,7 +16,7 @@ use crate::kernel_ctf::{
 };
 use crate::kernel_trace::KernelTrace;
 use crate::pages::{CpuPages, Pages};
-use crate::statedump::StateDump;
+use crate::statedump::{OfMemory, StateDump};
 use crate::user::{self, Held, UserConfig, UserRecorder, UserSummary, Whose};
 use crate::{clock, environment, evidence};
 use host::capabilities::Capabilities;
@@ -84,7 +84,10 @@ impl SnapshotFacts {
 
     /// Reads what changes anew.
     pub(crate) fn refresh(&mut self) {
-        self.dump = StateDump::collect_all(false);
+        self.dump = StateDump::collect_all(OfMemory {
+            programs: self.contexts.stacks().user,
+            ..OfMemory::default()
+        });
         self.wall_offset_ns = clock::wall_offset_ns();
     }
 

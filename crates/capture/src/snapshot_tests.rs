@@ -55,6 +55,7 @@ fn totals(cpu: u32, window: Option<(i64, i64)>) -> CpuTotals {
         unknown: 0,
         damaged_pages: 0,
         backwards: 0,
+        stacks: 0,
         size_bytes: 0,
         window: window.map(range),
     }

@@ -103,3 +103,82 @@ fn so_do_a_session_and_a_flight_recorder() {
         traces.iter().for_each(|trace| check(trace));
     }
 }
+
+/// Sleeps again and again in `inner`, which `outer` calls.
+const CALLS: &str = r#"
+#include <sys/syscall.h>
+#include <time.h>
+static const struct timespec pause = {0, 500000};
+__attribute__((noinline)) long inner(void)
+{
+    long ret;
+    __asm__ volatile("syscall" : "=a"(ret) : "a"(SYS_nanosleep), "D"(&pause), "S"(0)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+__attribute__((noinline)) long outer(void) { return inner() + 1; }
+int main(void)
+{
+    for (int i = 0; i < 1000; i++)
+        outer();
+    return 0;
+}
+"#;
+
+#[test]
+fn call_stacks_stand_beside_the_events_that_happened_in_them() {
+    let _alone = testkit::privileged();
+    let flags = ["-O0", "-fno-omit-frame-pointer"];
+    let program = recorded::compile("cc", "call-stacks", CALLS, &flags);
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let mut record = Command::new(RTSCOPE);
+    record.args(["record", "--events", "sched_switch"]);
+    record.args(["--context", "callstack-kernel,callstack-user,tid"]);
+    // What it has in its memory is not known before it runs.
+    run(record.arg("-o").arg(&trace).arg("--").arg(&program));
+
+    let switches = "$name == \"sched_switch\" && prev_comm == \"call-stacks\"";
+    let mut cat = Command::new(RTSCOPE);
+    cat.args(["cat", "--debug-info", "--filter", switches]);
+    let text = run(cat.arg(&trace));
+    assert!(text.lines().count() > 10, "{text}");
+    let tid = text.lines().next().map(|line| number(line, "prev_tid"));
+    // One that was preempted was elsewhere.
+    let slept = |line: &&str| line.contains("prev_state = 1");
+    for line in text.lines().filter(slept) {
+        let in_order = |names: &[&str]| {
+            let places: Option<Vec<_>> = names.iter().map(|name| line.find(name)).collect();
+            places.is_some_and(|places| places.is_sorted())
+        };
+        assert!(
+            in_order(&["schedule+", "do_nanosleep+", "do_syscall_64+"]),
+            "{line}"
+        );
+        assert!(in_order(&["\"inner+", "\"outer+", "\"main+"]), "{line}");
+    }
+
+    let mut report = Command::new(RTSCOPE);
+    let stacks = run(report.args(["report", "flamegraph"]).arg(&trace));
+    let begin = format!("call-stacks ({});", tid.expect("a line"));
+    let counted = |line: &str| {
+        let (stack, count) = line.rsplit_once(' ')?;
+        let is_it = stack.starts_with(&begin)
+            && stack.contains(";main;outer;inner;")
+            && stack.contains(";do_nanosleep;")
+            && stack.ends_with(";__schedule;sched_switch");
+        is_it.then(|| count.parse::<usize>().expect("a number"))
+    };
+    let counted: usize = stacks.lines().filter_map(counted).sum();
+    assert_eq!(counted, text.lines().filter(slept).count(), "{stacks}");
+
+    let mut babeltrace = Command::new("babeltrace2");
+    let theirs = run(babeltrace.arg(trace.join("kernel")));
+    // But for the time since the line before: they print all events.
+    let body = |line: &str| line.split_once(") ").map(|(_, body)| body.to_owned());
+    let theirs = theirs.lines().filter(|line| line.contains("sched_switch:"));
+    let ours = lines(&trace, "$name == \"sched_switch\"");
+    let theirs: Vec<_> = theirs.map(body).collect();
+    let ours: Vec<_> = ours.iter().map(|line| body(line)).collect();
+    assert_eq!(ours, theirs);
+}

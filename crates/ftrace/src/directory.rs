@@ -25,6 +25,17 @@ pub fn is_page_directory(path: &Path) -> bool {
     path.join("per_cpu").is_dir() && path.join("events").is_dir()
 }
 
+impl Formats {
+    /// Those that a directory of raw pages has, with the layout of these.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or what it says of the pages makes no sense.
+    pub fn read_saved(path: &Path) -> Result<Formats> {
+        let layout = PageLayout::parse(&text(&path.join("events/header_page"))?)?;
+        formats(&path.join("events"), layout, &mut Vec::new())
+    }
+}
+
 impl Recording {
     /// Opens a directory of raw pages.
     ///

@@ -23,6 +23,15 @@ const TRACKED: (&str, &str) = ("set_event_pid", "options/event-fork");
 /// The same of functions.
 const TRACKED_FUNCTIONS: (&str, &str) = ("set_ftrace_pid", "options/function-fork");
 
+/// Which call stacks the kernel writes behind each event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackKinds {
+    /// Those of the kernel.
+    pub kernel: bool,
+    /// Those of programs.
+    pub user: bool,
+}
+
 /// Numbers the instances of this process.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
@@ -159,6 +168,28 @@ impl Instance {
     /// When the kernel refuses.
     pub fn set_overwrite(&self, overwrite: bool) -> Result<()> {
         self.write("options/overwrite", if overwrite { "1" } else { "0" })
+    }
+
+    /// Lets the kernel write call stacks behind each event.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] when this kernel cannot.
+    pub fn set_stacks(&self, kinds: StackKinds) -> Result<()> {
+        let wanted = [
+            (kinds.kernel, "stacktrace", "callstack-kernel"),
+            (kinds.user, "userstacktrace", "callstack-user"),
+        ];
+        for (_, option, context) in wanted.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
+            self.write(&format!("options/{option}"), "1")
+                .map_err(|error| {
+                    let what = format!("this kernel cannot write call stacks: {context}");
+                    Error::new(ErrorKind::Unsupported, what)
+                        .found(format!("it refuses options/{option} of an instance"))
+                        .fix("leave it out of --context, or use a kernel with CONFIG_STACKTRACE=y")
+                        .cause(error)
+                })?;
+        }
+        Ok(())
     }
 
     /// Records on these CPUs only.

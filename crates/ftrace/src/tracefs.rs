@@ -55,7 +55,10 @@ impl Tracefs {
     }
 
     /// The text of a file below the mount point.
-    pub(crate) fn read(&self, path: impl AsRef<Path>) -> Result<String> {
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<String> {
         let path = self.root.join(path);
         read_text(&path)
             .map_err(|error| Error::io(format!("cannot read {}", path.display()), error))

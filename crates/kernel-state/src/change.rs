@@ -210,6 +210,19 @@ pub enum Change<'a> {
         /// The function.
         function: Option<FunctionId>,
     },
+    /// An event carries call stacks: addresses, the innermost first.
+    Stacks {
+        /// What it is called.
+        event: &'a str,
+        /// Its thread, where somebody knows it.
+        tid: Option<i32>,
+        /// The process in whose memory the user's addresses are, where the event says it.
+        pid: Option<i32>,
+        /// Those of the kernel.
+        kernel: &'a [u64],
+        /// Those of the program.
+        user: &'a [u64],
+    },
     /// A task has another priority than it had, on LTTng's scale.
     Prio {
         /// The task.
@@ -400,7 +413,7 @@ pub enum Topic {
     Requests,
     /// Pages.
     Pages,
-    /// Functions.
+    /// Functions, and the call stacks of events.
     Functions,
     /// Events that were asked for.
     Matches,
@@ -473,7 +486,9 @@ impl Change<'_> {
             | Change::Sent { .. }
             | Change::Received { .. } => Topic::Requests,
             Change::PageAllocated { .. } | Change::PageFreed { .. } => Topic::Pages,
-            Change::FunctionEntry { .. } | Change::FunctionExit { .. } => Topic::Functions,
+            Change::FunctionEntry { .. } | Change::FunctionExit { .. } | Change::Stacks { .. } => {
+                Topic::Functions
+            }
             Change::Matched { .. } => Topic::Matches,
         }
     }

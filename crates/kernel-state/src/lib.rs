@@ -171,7 +171,7 @@ impl Kernel {
         let binding = Binding::new(trace);
         let families = binding.families(trace);
         Kernel {
-            symbols: functions::symbols(trace, binding.has_functions()),
+            symbols: functions::symbols(trace, binding.has_functions(trace)),
             families,
             tracks: trace.info().environment.contains_key(TRACKED_TASKS),
             irq_actions: Actions::default(),

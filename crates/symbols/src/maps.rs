@@ -60,6 +60,8 @@ enum Told {
         begin: FieldId,
         size: FieldId,
         path: FieldId,
+        /// Where the same event says which build it is.
+        id: Option<FieldId>,
     },
     BuildId {
         begin: FieldId,
@@ -119,11 +121,16 @@ impl ProcessMaps {
         };
         match teller.told {
             Told::Start => self.start(pid, event.time()),
-            Told::Object { begin, size, path } => {
+            Told::Object {
+                begin,
+                size,
+                path,
+                id,
+            } => {
                 let path = String::from_utf8_lossy(event.text(path)).into_owned();
                 let binary = Binary {
                     path,
-                    build_id: Vec::new(),
+                    build_id: id.map(|id| bytes(&event.value(id))).unwrap_or_default(),
                 };
                 let mapped = Mapped {
                     since: event.time(),
@@ -205,6 +212,17 @@ fn teller(trace: &Trace, class: &event::EventClass) -> Option<Teller> {
             pid: Pid::Field(pid),
         });
     }
+    if class.name == "rtscope_statedump_program" {
+        return Some(Teller {
+            told: Told::Object {
+                begin: class.field("baddr")?,
+                size: class.field("memsz")?,
+                path: class.field("path")?,
+                id: class.field("build_id"),
+            },
+            pid: Pid::Field(class.field("pid")?),
+        });
+    }
     let (provider, name) = class.name.split_once(':')?;
     if !matches!(
         provider,
@@ -219,6 +237,7 @@ fn teller(trace: &Trace, class: &event::EventClass) -> Option<Teller> {
             begin: field("baddr")?,
             size: field("memsz")?,
             path: field("path")?,
+            id: None,
         },
         "build_id" => Told::BuildId {
             begin: field("baddr")?,

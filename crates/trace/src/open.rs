@@ -18,6 +18,8 @@ const DEPTH_MAX: u32 = 8;
 /// Below the root of a trace while it is written (`docs/format/live.md`); a trace that is whole has
 /// none.
 const WRITTEN_UNTIL: &str = ".written-until";
+/// In a recording whose pages were kept as they are (`record --raw`).
+const RAW: &str = "raw/recording.json";
 /// Where a recording keeps the kernel's symbols.
 const KALLSYMS: &str = "rtscope/kallsyms";
 
@@ -54,6 +56,7 @@ impl Trace {
                 [_] => String::new(),
                 _ => format!("{}/", root.path.display()),
             };
+            refuse_raw(&root.path)?;
             let writer = match root.path.join(WRITTEN_UNTIL).is_file() {
                 _ if options.live => Writer::Active,
                 true => Writer::Killed,
@@ -239,6 +242,20 @@ impl Search {
         }
         Ok(())
     }
+}
+
+/// What is a trace only once its pages are converted is none yet.
+fn refuse_raw(path: &Path) -> Result<()> {
+    if !path.join(RAW).is_file() {
+        return Ok(());
+    }
+    let what = format!("{} is a raw recording, no trace yet", path.display());
+    Err(Error::new(ErrorKind::Unsupported, what)
+        .found(RAW)
+        .fix(format!(
+            "rtscope convert {} --to ctf -o NEW",
+            path.display()
+        )))
 }
 
 /// The kernel's symbols, kept below the root or beside the part that was opened; empty when the

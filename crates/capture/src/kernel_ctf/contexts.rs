@@ -8,20 +8,16 @@ use event::{Error, ErrorKind, Field, FieldType, Integer, IntegerMapping, Result,
 
 use host::capabilities::{Capabilities, Preemption};
 
-use super::ThreadGroups;
+use super::flags::{HARDIRQ, IRQS_OFF, NEED_RESCHED, NMI, SOFTIRQ, SOFTIRQS_OFF, irq_level};
+use super::groups::ThreadGroups;
+use super::stacks::Stacks;
+use ftrace::StackKinds;
 
 /// Where each record has them.
 const FLAGS_AT: usize = 2;
 const COUNTS_AT: usize = 3;
 const TID_AT: usize = 4;
 
-/// `enum trace_flag_type`, include/linux/trace_events.h.
-const IRQS_OFF: u8 = 0x01;
-const NEED_RESCHED: u8 = 0x04;
-const HARDIRQ: u8 = 0x08;
-const SOFTIRQ: u8 = 0x10;
-const NMI: u8 = 0x40;
-const SOFTIRQS_OFF: u8 = 0x80;
 /// `common_preempt_count`: how deep preemption is off, 15 at most, and above it the same of
 /// migration (tracing_gen_ctx_irq_test, kernel/trace/trace.c).
 const PREEMPTION_OFF: u8 = 0x0f;
@@ -40,9 +36,11 @@ enum Context {
     Migratable,
     NeedReschedule,
     Serving,
+    CallstackKernel,
+    CallstackUser,
 }
 
-const NAMED: [(&str, Context); 8] = [
+const NAMED: [(&str, Context); 10] = [
     ("tid", Context::Tid),
     ("pid", Context::Pid),
     ("interruptible", Context::Interruptible),
@@ -51,6 +49,8 @@ const NAMED: [(&str, Context); 8] = [
     ("migratable", Context::Migratable),
     ("need_reschedule", Context::NeedReschedule),
     ("irq_context", Context::Serving),
+    ("callstack-kernel", Context::CallstackKernel),
+    ("callstack-user", Context::CallstackUser),
 ];
 
 impl Context {
@@ -59,9 +59,21 @@ impl Context {
         found.map(|(_, context)| *context)
     }
 
-    fn field(self) -> Field {
+    /// Its field; of a stack also the length before it.
+    fn fields(self) -> impl Iterator<Item = Field> {
         let name = NAMED.iter().find(|(_, context)| *context == self);
+        // LTTng's names of contexts have a dash where those of their fields cannot.
+        let name = name.map_or("", |(name, _)| name).replace('-', "_");
         let byte = Integer::le(8, false);
+        let length = format!("_{name}_length");
+        let counted = FieldType::Integer(Integer::le(32, false));
+        let is_stack = self.is_stack();
+        // babeltrace 2.0 finds no length in an event's own context.
+        let scope = match is_stack {
+            true => Scope::StreamContext,
+            false => Scope::EventContext,
+        };
+        let length_field = is_stack.then(|| field(scope, &length, counted));
         let ty = match self {
             Context::Tid | Context::Pid => FieldType::Integer(Integer::le(32, true)),
             Context::Serving => {
@@ -72,13 +84,17 @@ impl Context {
                 };
                 FieldType::Enum(byte, (0..).zip(&IRQ_CONTEXTS).map(label).collect())
             }
+            Context::CallstackKernel | Context::CallstackUser => FieldType::Sequence {
+                element: FieldType::Integer(Integer::hex(64)).into(),
+                length,
+            },
             _ => FieldType::Integer(byte),
         };
-        Field {
-            name: name.map_or("", |(name, _)| name).into(),
-            scope: Scope::EventContext,
-            ty,
-        }
+        length_field.into_iter().chain([field(scope, &name, ty)])
+    }
+
+    fn is_stack(self) -> bool {
+        matches!(self, Context::CallstackKernel | Context::CallstackUser)
     }
 
     /// `unpreempted` has the flags under which the kernel counts preemption as off.
@@ -98,19 +114,25 @@ impl Context {
             Context::PreemptCount => out.push(counts & PREEMPTION_OFF),
             Context::Migratable => out.push((counts & MIGRATION_OFF == 0).into()),
             Context::NeedReschedule => out.push((flags & NEED_RESCHED != 0).into()),
-            Context::Serving => out.push(irq_context(flags)),
+            Context::Serving => out.push(irq_level(flags)),
+            // In the stream's context.
+            Context::CallstackKernel | Context::CallstackUser => {}
         }
     }
 }
 
-/// The place among [`IRQ_CONTEXTS`]: the innermost counts.
-fn irq_context(flags: u8) -> u8 {
-    match flags {
-        flags if flags & NMI != 0 => 3,
-        flags if flags & HARDIRQ != 0 => 2,
-        flags if flags & SOFTIRQ != 0 => 1,
-        _ => 0,
+fn field(scope: Scope, name: &str, ty: FieldType) -> Field {
+    Field {
+        name: name.into(),
+        scope,
+        ty,
     }
+}
+
+/// A sequence: how many, and each.
+fn addresses(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend((bytes.len() as u32 / 8).to_le_bytes());
+    out.extend(bytes);
 }
 
 /// Those that each event of the kernel carries, in the order in which they were asked for.
@@ -145,8 +167,12 @@ impl KernelContexts {
                     .found(format!("'{name}'"))
                     .fix(format!("one of {}", KernelContexts::names())));
             };
-            if !contexts.contains(&context) {
-                contexts.push(context);
+            // Whose addresses they are is part of what they say.
+            let whose = (context == Context::CallstackUser).then_some(Context::Pid);
+            for context in whose.into_iter().chain([context]) {
+                if !contexts.contains(&context) {
+                    contexts.push(context);
+                }
             }
         }
         Ok(KernelContexts {
@@ -157,18 +183,53 @@ impl KernelContexts {
 
     /// The same, of the kernel that these facts are of.
     pub(crate) fn on(&self, capabilities: &Capabilities) -> Self {
+        self.on_rt(capabilities.scheduler.preemption == Preemption::Rt)
+    }
+
+    /// The same, of a kernel of PREEMPT_RT or of another.
+    pub(crate) fn on_rt(&self, is_rt: bool) -> Self {
         KernelContexts {
-            is_rt: capabilities.scheduler.preemption == Preemption::Rt,
+            is_rt,
             ..self.clone()
         }
     }
 
-    /// Their fields, which stand before an event's own.
-    pub(super) fn fields(&self) -> impl Iterator<Item = Field> {
-        self.contexts.iter().map(|context| context.field())
+    /// Their names, from which [`KernelContexts::new`] makes the same, and whether the kernel is
+    /// one of PREEMPT_RT.
+    pub(crate) fn facts(&self) -> (Vec<String>, bool) {
+        let name = |context: &Context| {
+            let found = NAMED.iter().find(|(_, named)| named == context);
+            found.map_or(String::new(), |(name, _)| (*name).to_owned())
+        };
+        (self.contexts.iter().map(name).collect(), self.is_rt)
     }
 
-    /// Their values for `record`, in front of its own.
+    /// What the kernel has to write behind each event for them.
+    pub(crate) fn stacks(&self) -> StackKinds {
+        StackKinds {
+            kernel: self.contexts.contains(&Context::CallstackKernel),
+            user: self.contexts.contains(&Context::CallstackUser),
+        }
+    }
+
+    /// Their fields in this scope.
+    pub(super) fn fields(&self, scope: Scope) -> impl Iterator<Item = Field> {
+        let all = self.contexts.iter().flat_map(|context| context.fields());
+        all.filter(move |field| field.scope == scope)
+    }
+
+    /// The values of the fields that all events of the stream have.
+    pub(super) fn write_shared(&self, stacks: Stacks<'_>, out: &mut Vec<u8>) {
+        for context in &self.contexts {
+            match context {
+                Context::CallstackKernel => addresses(stacks.kernel, out),
+                Context::CallstackUser => addresses(stacks.user, out),
+                _ => {}
+            }
+        }
+    }
+
+    /// The values of the others for `record`, in front of its own.
     pub(super) fn write(&self, record: &[u8], groups: &ThreadGroups, out: &mut Vec<u8>) {
         let softirqs = match self.is_rt {
             true => 0,
@@ -218,7 +279,7 @@ mod tests {
     fn a_context_is_asked_for_once_and_by_a_name_that_exists() {
         let contexts = KernelContexts::new(["tid", "preemptible", "tid"]).expect("contexts");
         let names: Vec<String> = contexts
-            .fields()
+            .fields(Scope::EventContext)
             .map(|field| field.name.to_string())
             .collect();
         assert_eq!(names, ["tid", "preemptible"]);

@@ -9,6 +9,7 @@ use ftrace::Page;
 
 use super::current::Current;
 use super::groups::ThreadGroups;
+use super::stacks::{Side, StackQueue, Stacks, Waiting};
 use super::{KernelClasses, NewTask};
 
 /// What lies between a page and the one before it.
@@ -35,10 +36,29 @@ pub struct CpuTotals {
     pub damaged_pages: u64,
     /// Events whose time lay before their predecessor's, and were put beside it.
     pub backwards: u64,
+    /// Records of call stacks.
+    pub stacks: u64,
     /// Bytes of the stream's file.
     pub size_bytes: u64,
     /// The first and the last event; none without events.
     pub window: Option<TimeRange>,
+}
+
+impl CpuTotals {
+    /// Nothing yet.
+    pub(crate) fn none(cpu: Cpu) -> CpuTotals {
+        CpuTotals {
+            cpu,
+            events: 0,
+            discarded: 0,
+            unknown: 0,
+            damaged_pages: 0,
+            backwards: 0,
+            stacks: 0,
+            size_bytes: 0,
+            window: None,
+        }
+    }
 }
 
 /// Converts the pages of one CPU, in order.
@@ -68,6 +88,9 @@ pub struct CpuConverter {
     unknown: u64,
     damaged_pages: u64,
     backwards: u64,
+    stacks: u64,
+    /// Events that wait for their stacks.
+    queue: StackQueue,
     /// From the pages' clock to the trace's.
     shift_ns: i64,
     /// When the ring stood still, from the last moment at which it ran; the last one first.
@@ -104,6 +127,8 @@ impl CpuConverter {
             unknown: 0,
             damaged_pages: 0,
             backwards: 0,
+            stacks: 0,
+            queue: StackQueue::default(),
             shift_ns: 0,
             stops_ns: Vec::new(),
             end_ns: u64::MAX,
@@ -160,9 +185,7 @@ impl CpuConverter {
     pub fn page(&mut self, bytes: &[u8], before: Before, missed_min: u64) -> Result<()> {
         let classes = Arc::clone(&self.classes);
         let Ok(page) = Page::parse(&classes.layout, bytes) else {
-            self.damaged_pages += 1;
-            self.current.forget();
-            return self.stream.gap();
+            return self.damaged();
         };
         let counted = page
             .missed
@@ -179,9 +202,7 @@ impl CpuConverter {
         let shift_ns = self.shift_ns;
         for event in page.events() {
             let Ok(event) = event else {
-                self.damaged_pages += 1;
-                self.current.forget();
-                return self.stream.gap();
+                return self.damaged();
             };
             let time_ns = event.time_ns.saturating_add_signed(shift_ns);
             if time_ns >= self.end_ns {
@@ -193,12 +214,20 @@ impl CpuConverter {
         Ok(())
     }
 
+    fn damaged(&mut self) -> Result<()> {
+        self.write_waiting()?;
+        self.damaged_pages += 1;
+        self.current.forget();
+        self.stream.gap()
+    }
+
     /// Says that `total` events were lost up to here.
     ///
     /// # Errors
     /// When the stream cannot be written.
     pub fn lost(&mut self, total: u64) -> Result<()> {
         if total > self.discarded {
+            self.write_waiting()?;
             self.discarded = total;
             self.current.forget();
             self.stream.discarded(total - self.discarded_before)?;
@@ -212,9 +241,21 @@ impl CpuConverter {
     /// # Errors
     /// When the stream cannot be written.
     pub fn covers(&mut self, time: Instant) -> Result<()> {
+        self.write_waiting()?;
         self.stops_until(nanoseconds(time))?;
         self.last_ns = self.last_ns.max(nanoseconds(time));
         self.stream.covers(Instant::from_ns(self.last_ns as i64))
+    }
+
+    /// The ring is empty: what waits for its stacks, and did so at the call before, is written.
+    /// Says whether nothing waits any more.
+    ///
+    /// # Errors
+    /// When the stream cannot be written.
+    pub(crate) fn settle(&mut self) -> Result<bool> {
+        let is_settled = self.queue.settle();
+        self.write_whole()?;
+        Ok(is_settled)
     }
 
     /// Brings what was converted to the file.
@@ -265,7 +306,12 @@ impl CpuConverter {
         self.told = 0;
         self.first_ns = None;
         self.discarded_before = self.discarded;
-        (self.unknown, self.damaged_pages, self.backwards) = (0, 0, 0);
+        (
+            self.unknown,
+            self.damaged_pages,
+            self.backwards,
+            self.stacks,
+        ) = (0, 0, 0, 0);
         // Each stream says by itself who has the CPU.
         self.current.forget();
         self.last_ns = self.last_ns.max(from_ns);
@@ -276,16 +322,64 @@ impl CpuConverter {
         if self.turns_at(time_ns) {
             self.turn(self.next.as_ref().map_or(0, |(at, _)| at.as_ns() as u64))?;
         }
-        let id = record
-            .get(..2)
-            .map_or(0, |id| u16::from_le_bytes([id[0], id[1]]));
-        let Some(Some(index)) = classes.by_id.get(usize::from(id)).copied() else {
+        let id = number(record);
+        if let Some(side) = classes.stacks.side(id) {
+            return self.stack(classes, side, record);
+        }
+        let Some(index) = classes.index(id) else {
             self.unknown += 1;
             return Ok(());
         };
         if let Some(new_task) = classes.new_task.filter(|new_task| new_task.id == id) {
             self.learn(new_task, record);
         }
+        if classes.stacks.is_empty() {
+            return self.write(classes, (time_ns, index), (record, Stacks::default()));
+        }
+        let has_stacks = classes.with_stacks[index as usize];
+        self.queue.push(time_ns, record, has_stacks);
+        self.write_whole()
+    }
+
+    /// A stack behind its event.
+    fn stack(&mut self, classes: &KernelClasses, side: Side, record: &[u8]) -> Result<()> {
+        self.stacks += 1;
+        self.queue.stack(&classes.stacks, side, record);
+        self.write_whole()
+    }
+
+    /// Writes the events that wait for nothing any more.
+    fn write_whole(&mut self) -> Result<()> {
+        while let Some(event) = self.queue.pop() {
+            self.write_one(&event)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all events: nothing comes any more for those that wait.
+    fn write_waiting(&mut self) -> Result<()> {
+        self.queue.end();
+        self.write_whole()
+    }
+
+    fn write_one(&mut self, event: &Waiting) -> Result<()> {
+        let classes = Arc::clone(&self.classes);
+        let Some(index) = classes.index(number(&event.record)) else {
+            return Ok(());
+        };
+        self.write(
+            &classes,
+            (event.time_ns, index),
+            (&event.record, event.stacks()),
+        )
+    }
+
+    fn write(
+        &mut self,
+        classes: &KernelClasses,
+        (time_ns, index): (u64, u32),
+        (record, stacks): (&[u8], Stacks<'_>),
+    ) -> Result<()> {
         if time_ns < self.last_ns {
             self.backwards += 1;
         }
@@ -293,15 +387,17 @@ impl CpuConverter {
         self.last_ns = time_ns;
         self.first_ns.get_or_insert(time_ns);
         self.event_ns = time_ns;
+        self.payload.clear();
+        classes.contexts.write_shared(stacks, &mut self.payload);
         if let Some(switch) = classes.switch
-            && let Some(tid) = self.current.record(record, id, switch)
+            && let Some(tid) = self.current.record(record, number(record), switch)
         {
             self.told += 1;
-            let time = Instant::from_ns(time_ns as i64);
-            self.stream
-                .event(self.current_class, time, &tid.to_le_bytes())?;
+            let (time, shared) = (Instant::from_ns(time_ns as i64), self.payload.len());
+            self.payload.extend(tid.to_le_bytes());
+            self.stream.event(self.current_class, time, &self.payload)?;
+            self.payload.truncate(shared);
         }
-        self.payload.clear();
         classes
             .contexts
             .write(record, &self.groups, &mut self.payload);
@@ -329,7 +425,8 @@ impl CpuConverter {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(self) -> Result<CpuTotals> {
+    pub fn finish(mut self) -> Result<CpuTotals> {
+        self.write_waiting()?;
         let (told, facts) = (self.told, self.facts());
         Ok(with(facts, told, self.stream.finish()?))
     }
@@ -337,19 +434,23 @@ impl CpuConverter {
     /// What is known of the present stream beside what its file holds.
     fn facts(&self) -> CpuTotals {
         CpuTotals {
-            cpu: self.cpu,
-            events: 0,
-            discarded: 0,
             unknown: self.unknown,
             damaged_pages: self.damaged_pages,
             backwards: self.backwards,
-            size_bytes: 0,
+            stacks: self.stacks,
             window: self.first_ns.map(|first_ns| TimeRange {
                 begin: Instant::from_ns(first_ns as i64),
                 end: Instant::from_ns(self.event_ns as i64),
             }),
+            ..CpuTotals::none(self.cpu)
         }
     }
+}
+
+/// The kernel's number of an event.
+fn number(record: &[u8]) -> u16 {
+    let id = record.get(..2);
+    id.map_or(0, |id| u16::from_le_bytes([id[0], id[1]]))
 }
 
 /// The kernel's clock begins at 0.

@@ -6,9 +6,11 @@
 mod contexts;
 mod convert;
 mod current;
+mod flags;
 mod groups;
+mod stacks;
 
-use event::EventClass;
+use event::{EventClass, Field, Scope};
 use ftrace::lttng::{self, Plan};
 use ftrace::{EventFormat, Formats, PageLayout};
 
@@ -16,6 +18,8 @@ pub use contexts::KernelContexts;
 pub use convert::{Before, CpuConverter, CpuTotals};
 pub(crate) use current::class as class_of_current;
 pub use groups::ThreadGroups;
+use stacks::StackRecords;
+pub(crate) use stacks::{KERNEL_STACK, USER_STACK};
 
 /// The event classes of a kernel trace, with the plan of each.
 #[derive(Debug)]
@@ -28,6 +32,9 @@ pub struct KernelClasses {
     new_task: Option<NewTask>,
     switch: Option<current::Switch>,
     contexts: KernelContexts,
+    stacks: StackRecords,
+    /// Of each class, whether the kernel writes stacks behind its events.
+    with_stacks: Vec<bool>,
 }
 
 /// Where `task_newtask` holds what thread groups follow from.
@@ -41,6 +48,7 @@ struct NewTask {
 impl KernelClasses {
     /// Compiles the classes of all `formats`.
     pub fn compile(formats: &Formats) -> Self {
+        let (stacks, formats) = StackRecords::split(formats);
         let mut compiled = KernelClasses {
             layout: formats.layout,
             classes: Vec::new(),
@@ -49,11 +57,15 @@ impl KernelClasses {
             new_task: None,
             switch: None,
             contexts: KernelContexts::default(),
+            stacks,
+            with_stacks: Vec::new(),
         };
-        for (format, (plan, class)) in formats.iter().zip(lttng::compile(formats)) {
+        for (format, (plan, class)) in formats.iter().zip(lttng::compile(&formats)) {
             let index = class.id.0;
             compiled.classes.push(class);
             compiled.plans.push(plan);
+            // Its own tracers write none.
+            compiled.with_stacks.push(format.system != "ftrace");
             let id = usize::from(format.id);
             compiled
                 .by_id
@@ -69,10 +81,20 @@ impl KernelClasses {
     pub fn carrying(mut self, contexts: &KernelContexts) -> Self {
         for class in &mut self.classes {
             let own = class.fields.iter().cloned();
-            class.fields = own.chain(contexts.fields()).collect();
+            class.fields = own.chain(contexts.fields(Scope::EventContext)).collect();
         }
         self.contexts = contexts.clone();
         self
+    }
+
+    /// What all events of a CPU's stream carry, also those that only say who has the CPU.
+    pub(crate) fn shared(&self) -> Vec<Field> {
+        self.contexts.fields(Scope::StreamContext).collect()
+    }
+
+    /// The place of the class of the kernel's event with this number.
+    fn index(&self, id: u16) -> Option<u32> {
+        self.by_id.get(usize::from(id)).copied().flatten()
     }
 
     /// The classes, each at the index of its number.

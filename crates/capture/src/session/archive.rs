@@ -18,7 +18,7 @@ use crate::kernel_ctf::{KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
 use crate::progress::{Progress, Source};
 use crate::quotas::QuotaLog;
-use crate::statedump::StateDump;
+use crate::statedump::{OfMemory, StateDump};
 use crate::track::Track;
 use crate::unfinished::holds_packets;
 use crate::{clock, environment, stream};
@@ -35,7 +35,8 @@ pub(super) struct OfKernel<'a> {
     pub filters: &'a [(EventName, String)],
     pub track: Option<&'a Track>,
     pub functions: Functions,
-    pub memory_maps: bool,
+    /// What its dumps have of the memory of processes.
+    pub of_memory: OfMemory,
     pub buffer_bytes_per_cpu: usize,
 }
 

@@ -76,6 +76,7 @@ impl<'s> Flight<'s> {
                 cpus: record.cpus.clone(),
                 filters: record.filters.clone(),
                 functions: record.functions.clone(),
+                stacks: record.contexts.stacks(),
                 ..RecorderConfig::default()
             })?;
             let recorder = recorder.with_probes(probes);

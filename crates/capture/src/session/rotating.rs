@@ -158,7 +158,7 @@ impl<'a> Kernel<'a> {
     ) -> Result<Kernel<'a>> {
         let quotas = QuotaLog::begin();
         let (recorder, mut calls, _refused) = start_recorders(&config.record)?;
-        let dump = StateDump::collect_all(config.record.memory_maps);
+        let dump = StateDump::collect_all(config.record.of_memory());
         let classes = KernelClasses::compile(&recorder.formats());
         let classes = classes.carrying(&config.record.contexts.on(capabilities));
         let of = OfKernel {
@@ -174,7 +174,7 @@ impl<'a> Kernel<'a> {
             filters: &config.record.filters,
             track: config.record.track.as_ref(),
             functions: Functions::read(&config.output),
-            memory_maps: config.record.memory_maps,
+            of_memory: config.record.of_memory(),
             buffer_bytes_per_cpu: config.record.buffer_bytes_per_cpu,
         };
         archive.begin_kernel(&of)?;
@@ -344,7 +344,7 @@ impl Engine for Session<'_, '_> {
                 .fix("start it with --events, as in --events default"),
             )),
             Request::Dump => {
-                let dump = StateDump::collect_all(desk.config.record.memory_maps);
+                let dump = StateDump::collect_all(desk.config.record.of_memory());
                 self.archive.dump(&dump).map_err(Trouble::Fatal)?;
                 Ok(None)
             }
@@ -475,7 +475,7 @@ impl Session<'_, '_> {
             }
         }
         let dump = match self.kernel {
-            Some((ref of, _)) => StateDump::collect_all(of.memory_maps),
+            Some((ref of, _)) => StateDump::collect_all(of.of_memory),
             None => StateDump::default(),
         };
         next.begin = at;

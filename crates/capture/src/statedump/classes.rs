@@ -16,6 +16,7 @@ pub(super) const INTERFACE: u32 = 7;
 pub(super) const DEVICE: u32 = 8;
 pub(super) const TRACKED: u32 = 9;
 pub(super) const QUOTA: u32 = 10;
+pub(super) const PROGRAM: u32 = 11;
 
 /// The classes; their numbers are for the caller to set.
 pub(crate) fn classes() -> Vec<EventClass> {
@@ -34,6 +35,7 @@ pub(crate) fn classes() -> Vec<EventClass> {
         ),
         class("rtscope_tracked", vec![signed("tid")]),
         quota(),
+        program(),
     ]
 }
 
@@ -44,6 +46,27 @@ fn quota() -> EventClass {
         "rtscope_quota",
         vec![wide("begin_ns"), wide("kept_ns"), signed("tid")],
     )
+}
+
+/// A program or library in the memory of a process.
+fn program() -> EventClass {
+    let length = "_build_id_length";
+    let size = FieldType::Integer(Integer::le(64, false));
+    let fields = vec![
+        signed("pid"),
+        address("baddr"),
+        Field::payload("memsz", size),
+        text("path"),
+        Field::payload(length, FieldType::Integer(Integer::le(16, false))),
+        Field::payload(
+            "build_id",
+            FieldType::Sequence {
+                element: hexadecimal(8, false).into(),
+                length: length.to_owned(),
+            },
+        ),
+    ];
+    class("rtscope_statedump_program", fields)
 }
 
 fn process_state() -> EventClass {

@@ -4,6 +4,7 @@
 mod classes;
 mod devices;
 mod files;
+mod programs;
 
 use std::fs;
 use std::path::Path;
@@ -15,11 +16,14 @@ use host::groups::Kept;
 use crate::clock;
 pub(crate) use classes::classes;
 use classes::{
-    DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, QUOTA, START, TASK, TRACKED,
+    DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, PROGRAM, QUOTA, START, TASK,
+    TRACKED,
 };
 pub use devices::{BlockDevice, NetworkInterface};
 use files::numbered;
 pub use files::{MemoryMap, OpenFile};
+pub use programs::LoadedProgram;
+pub(crate) use programs::Programs;
 
 /// LTTng's values (lttng-modules, `lttng-statedump-impl.c`).
 const MODE_UNKNOWN: i32 = 5;
@@ -80,10 +84,21 @@ pub struct StateDump {
     pub files: Vec<OpenFile>,
     /// Their memory.
     pub maps: Vec<MemoryMap>,
+    /// The programs and libraries in it.
+    pub programs: Vec<LoadedProgram>,
     /// The network interfaces.
     pub interfaces: Vec<NetworkInterface>,
     /// The block devices.
     pub devices: Vec<BlockDevice>,
+}
+
+/// What a dump has of the memory of processes: the kernel locks it while it is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfMemory {
+    /// All parts of it.
+    pub maps: bool,
+    /// The programs and libraries in it.
+    pub programs: bool,
 }
 
 impl StateDump {
@@ -120,16 +135,18 @@ impl StateDump {
         }
     }
 
-    /// Reads all tables but that of memory, which is read when it `has_maps`: the kernel locks a
-    /// process's memory meanwhile.
-    pub fn collect_all(has_maps: bool) -> Self {
+    /// Reads all tables; of memory what is asked for.
+    pub fn collect_all(of_memory: OfMemory) -> Self {
         let mut dump = StateDump::collect();
         let first_threads = dump.tasks.iter().filter(|task| task.tid == task.tgid);
         let of_programs = first_threads.filter(|task| !task.is_kernel_thread);
         let pids: Vec<_> = of_programs.map(|task| task.tgid).collect();
         dump.files = files::open_files(&pids);
-        if has_maps {
+        if of_memory.maps {
             dump.maps = files::memory_maps(&pids);
+        }
+        if of_memory.programs {
+            dump.programs = Programs::default().look(true);
         }
         dump.interfaces = devices::network_interfaces();
         dump.devices = devices::block_devices();
@@ -173,6 +190,10 @@ impl StateDump {
             payload.u64(map.flags).u64(map.inode).u64(map.page);
             write(MAP, self.begin, &payload)?;
         }
+        for program in &self.programs {
+            program.write(payload.clear());
+            write(PROGRAM, self.begin, &payload)?;
+        }
         for interface in &self.interfaces {
             payload.clear().string(&interface.name);
             payload.raw(&interface.address.octets());
@@ -196,6 +217,20 @@ pub(crate) fn write_tracked(
     let class = first_class + TRACKED;
     let mut all = tasks.iter();
     all.try_for_each(|task| stream.event(class, at, &task.0.to_le_bytes()))
+}
+
+/// Says which programs and libraries came into the memory of processes.
+pub(crate) fn write_programs(
+    stream: &mut StreamWriter,
+    first_class: u32,
+    (at, programs): (Instant, &[LoadedProgram]),
+) -> Result<()> {
+    let mut payload = PayloadWriter::new();
+    for program in programs {
+        program.write(payload.clear());
+        stream.event(first_class + PROGRAM, at, payload.bytes())?;
+    }
+    Ok(())
 }
 
 /// Says for how long quotas kept tasks between two looks.

@@ -246,6 +246,38 @@ impl ProcessMap {
     }
 }
 
+/// What the process `pid` has in its memory now: programs and libraries whose files are still
+/// there. `build_ids` has what was read before, by device and inode.
+pub(crate) fn loaded_objects(
+    pid: i32,
+    build_ids: &mut HashMap<(u32, u32, u64), Vec<u8>>,
+) -> Vec<LoadedObject> {
+    let mut text = String::new();
+    let read = std::fs::File::open(format!("/proc/{pid}/maps"))
+        .and_then(|maps| maps.take(MAPPINGS_BYTES_MAX).read_to_string(&mut text));
+    if read.is_err() {
+        return Vec::new();
+    }
+    let mappings: Vec<Mapping<'_>> = text.lines().filter_map(mapping).collect();
+    let mut objects = Vec::new();
+    for (object, inode) in mapped_objects(&mappings) {
+        if !is_there(&object, inode) {
+            continue;
+        }
+        let of = |m: &&Mapping<'_>| m.begin == object.begin;
+        let device = mappings.iter().find(of).map_or((0, 0), |m| m.device);
+        let key = (device.0, device.1, inode);
+        let id = build_ids
+            .entry(key)
+            .or_insert_with(|| build_id(&object, inode).unwrap_or_default());
+        objects.push(LoadedObject {
+            build_id: id.clone(),
+            ..object
+        });
+    }
+    objects
+}
+
 /// The build id of the object's file, if that is still the file `inode`. Nothing else is waited for
 /// or mapped: whoever owns it can put a pipe in its place, or cut it off.
 fn build_id(object: &LoadedObject, inode: u64) -> Option<Vec<u8>> {

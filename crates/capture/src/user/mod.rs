@@ -29,7 +29,7 @@ pub(crate) use forgotten::{switch_off, switch_off_left_by};
 pub use list::{Listed, list};
 pub(crate) use look::{Held, look_at, write as write_rings};
 pub use look::{LookSummary, Whose, look};
-pub(crate) use map::loaded_code;
+pub(crate) use map::{loaded_code, loaded_objects};
 pub(crate) use places::{directories, is_named, make_way, own};
 pub use process::UserProcess;
 pub(crate) use session::{PARTS, UserFigures, UserRecorder, UserTarget, UserTurn};

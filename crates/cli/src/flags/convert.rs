@@ -44,7 +44,12 @@ impl ValueEnum for To {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name()).help(self.0.about()))
+        let value = PossibleValue::new(self.0.name()).help(self.0.about());
+        Some(match self.0 {
+            // What every reader has is what people mean.
+            Format::Ctf1 => value.alias("ctf"),
+            _ => value,
+        })
     }
 }
 

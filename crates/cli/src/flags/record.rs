@@ -43,7 +43,7 @@ pub struct RecordWhat {
     ///
     /// Of applications: procname, prio, policy, cpu_id, ip, vuid, pid_ns and more. Of the kernel:
     /// tid, pid, interruptible, preemptible, preempt_count, migratable, need_reschedule,
-    /// irq_context. docs/contexts.md has them all.
+    /// irq_context, callstack-kernel, callstack-user. docs/contexts.md has them all.
     #[arg(long, value_name = "LIST")]
     pub context: Vec<String>,
     /// EVENT only where EXPR holds; repeatable
@@ -132,6 +132,13 @@ pub struct Record {
     /// Where it goes besides.
     #[command(flatten)]
     pub to: RecordTo,
+    /// Keep the kernel's pages as they are; rtscope convert makes a trace of them
+    ///
+    /// The kernel hands its pages over to the file, and nobody looks at them while it records:
+    /// the least work for the recorder. 'rtscope convert DIR --to ctf -o TRACE' gives the trace
+    /// that it would have written.
+    #[arg(long, conflicts_with_all = ["to", "flight"], hide_short_help = true)]
+    pub raw: bool,
     /// Write nothing: these keep their newest events
     ///
     /// With --user alone; rtscope snapshot writes what they hold, rtscope recover what crashed

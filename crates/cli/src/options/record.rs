@@ -49,6 +49,8 @@ pub struct RecordOptions {
     pub maps: bool,
     /// Whether system calls of our own are wanted too.
     pub own_calls: bool,
+    /// Whether the kernel's pages are kept as they are.
+    pub raw: bool,
     /// Where it goes besides.
     pub to: Option<To>,
     /// Whose worst delay is told at the end; empty: that of all real-time tasks.
@@ -84,6 +86,7 @@ impl RecordOptions {
             groups: groups(&typed.cgroup, &typed.unit, &typed.container),
             until: typed.until.into(),
             command: typed.command.clone(),
+            raw: is_raw(typed, &usual)?,
             to: to(&typed.to)?,
             ..usual
         })
@@ -115,6 +118,7 @@ impl RecordOptions {
             track: TrackOptions::new(&what.track)?,
             maps: what.maps,
             own_calls: what.own_calls,
+            raw: false,
             to: None,
             tasks: tasks(&[], None)?,
             groups: Vec::new(),
@@ -125,6 +129,18 @@ impl RecordOptions {
                 .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
             command: Vec::new(),
         })
+    }
+}
+
+/// Whether pages are kept as they are: the kernel's alone.
+fn is_raw(typed: &flags::Record, usual: &RecordOptions) -> Result<bool> {
+    match typed.raw && !usual.kernel {
+        true => Err(
+            Error::new(ErrorKind::InvalidInput, "--raw is for events of the kernel")
+                .found("--user alone")
+                .fix("leave --raw out, or add --events, as in --events default"),
+        ),
+        false => Ok(typed.raw),
     }
 }
 

@@ -1,16 +1,18 @@
 //! `rtscope convert`: a trace in another format, whole or a part of it.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use capture::CpuTotals;
 use event::{Error, ErrorKind, Result, TimeRange};
-use export::Sink;
+use export::{Format, Sink};
 use expr::Filter;
 use kernel_state::bind::Binding;
 use trace::{Damage, EventView, Item, Lost, Root, Trace};
 
 use crate::exit::Outcome;
 use crate::flags::Convert;
-use crate::options::ConvertOptions;
+use crate::options::{ConvertOptions, WindowOptions};
 use crate::signals;
 use crate::verbs::progress::Progress;
 use crate::verbs::{filtered, opened, window};
@@ -23,6 +25,9 @@ const DAMAGES_NAMED: u64 = 10;
 /// Runs the verb.
 pub fn run(typed: &Convert) -> Result<Outcome> {
     let options = ConvertOptions::new(typed)?;
+    if let Some(path) = options.traces.iter().find(|path| capture::is_raw(path)) {
+        return raw(path, &options);
+    }
     let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
     let mut trace = opened::open_all(&roots, &trace::OpenOptions::default())?;
     Binding::new(&trace).recorded_once(&trace)?;
@@ -50,6 +55,32 @@ pub fn run(typed: &Convert) -> Result<Outcome> {
     conversion.sink.finish()?;
     eprintln!("{}", counts.summary(&options));
     Ok(match counts.is_complete() {
+        true => Outcome::Fine,
+        false => Outcome::Inconclusive,
+    })
+}
+
+/// What `record --raw` kept becomes the trace that it would have been.
+fn raw(path: &Path, options: &ConvertOptions) -> Result<Outcome> {
+    let is_whole = options.filter.is_none() && options.window == WindowOptions::default();
+    if options.traces.len() > 1 || !is_whole || options.format != Format::Ctf1 {
+        let what = "a raw recording is converted whole, by itself, to CTF 1.8 first";
+        return Err(Error::new(ErrorKind::InvalidInput, what)
+            .found(path.display().to_string())
+            .fix(format!(
+                "rtscope convert {} --to ctf -o NEW; then convert NEW",
+                path.display()
+            )));
+    }
+    let converted = capture::convert_raw(path, &options.output)?;
+    let sum = |of: fn(&CpuTotals) -> u64| converted.cpus.iter().map(of).sum::<u64>();
+    let (events, lost) = (sum(|cpu| cpu.events), sum(|cpu| cpu.discarded));
+    let to = converted.path.display();
+    eprintln!("{events} events of the kernel's CPUs written to {to}; {lost} lost while recorded");
+    if converted.is_cut {
+        eprintln!("its recorder was killed: what came last is not there");
+    }
+    Ok(match lost == 0 && !converted.is_cut {
         true => Outcome::Fine,
         false => Outcome::Inconclusive,
     })

@@ -331,7 +331,8 @@ fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
             "" => "build the program with -finstrument-functions, preload \
                    librtscope-functions.so\n         and rtscope record --user \
                    lttng_ust_cyg_profile -- ./program;\n         of the kernel: rtscope record \
-                   --functions 'vfs_*'"
+                   --functions 'vfs_*';\n         in which stacks events happened: rtscope record \
+                   --context callstack-kernel,callstack-user --events sched_switch"
                 .to_owned(),
             set => format!("rtscope record --events {set}"),
         };

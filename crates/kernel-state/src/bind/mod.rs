@@ -161,10 +161,12 @@ impl Binding {
         returns && self.by_class.iter().flatten().any(is_call)
     }
 
-    /// Whether functions' entries can be there.
-    pub fn has_functions(&self) -> bool {
+    /// Whether functions' entries can be there, or the kernel's call stacks.
+    pub fn has_functions(&self, trace: &Trace) -> bool {
         let mut bound = self.by_class.iter().flatten();
+        let mut classes = trace.classes().iter();
         bound.any(|bound| matches!(bound.known, Known::Function(_)))
+            || classes.any(|class| class.field("callstack_kernel").is_some())
     }
 
     /// Which families a trace has: those that a look at its begin meets, and those that are

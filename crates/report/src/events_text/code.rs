@@ -1,6 +1,6 @@
 //! Names of code behind the fields that are addresses of it, in the groups of babeltrace2.
 
-use event::{EventClass, Field, FieldId, FieldType, Scope, is_function_field};
+use event::{EventClass, Field, FieldId, FieldType, Scope, Value, is_function_field};
 use symbols::{CodePlace, UserSymbols};
 use trace::{EventView, Symbols, Trace};
 
@@ -23,11 +23,20 @@ pub(super) struct CodeField {
     whose: Whose,
     /// How the group behind it is called.
     is_ip: bool,
+    /// Addresses of calls, the innermost first.
+    is_stack: bool,
 }
+
+/// The contexts that are call stacks.
+const KERNEL_STACK: &str = "callstack_kernel";
+const USER_STACK: &str = "callstack_user";
 
 impl CodeField {
     /// None for any other field, and where nobody says which process it is about.
     pub fn new(trace: &Trace, class: &EventClass, id: FieldId, field: &Field) -> Option<CodeField> {
+        if let FieldType::Sequence { .. } = field.ty {
+            return CodeField::of_stack(class, id, field);
+        }
         let of_functions = ["lttng_ust_cyg_profile", "rtscope_patchable:"];
         let is_profile = of_functions.iter().any(|name| class.name.starts_with(name));
         let is_code = match field.scope {
@@ -56,6 +65,22 @@ impl CodeField {
             address: id,
             whose,
             is_ip: field.name == "ip",
+            is_stack: false,
+        })
+    }
+
+    fn of_stack(class: &EventClass, id: FieldId, field: &Field) -> Option<CodeField> {
+        let process = || class.field("vpid").or_else(|| class.field("pid"));
+        let whose = match field.name.as_str() {
+            KERNEL_STACK => Whose::Kernel,
+            USER_STACK => Whose::ProcessIn(process()?),
+            _ => return None,
+        };
+        Some(CodeField {
+            address: id,
+            whose,
+            is_ip: false,
+            is_stack: true,
         })
     }
 
@@ -71,6 +96,10 @@ impl CodeField {
             true => String::new(),
             false => format!("{name}_"),
         };
+        if self.is_stack {
+            line.bytes(self.stack(event, (names, kernel), name).as_bytes());
+            return;
+        }
         let address = event.u64(self.address);
         let pid = match self.whose {
             Whose::ProcessIn(field) => event.i64(field) as i32,
@@ -85,6 +114,58 @@ impl CodeField {
         if let Some(place) = names.place(pid, event.time(), address) {
             line.bytes(group(&prefix, &place).as_bytes());
         }
+    }
+}
+
+impl CodeField {
+    /// `, callstack_kernel_debug_info = [ "schedule+0x2e", "do_wait+0x5e" ]`; an address stays one
+    /// where nothing is known of it.
+    fn stack(
+        &self,
+        event: &EventView<'_>,
+        (names, kernel): (&mut UserSymbols, &Symbols),
+        name: &str,
+    ) -> String {
+        let Value::Array(values) = event.value(self.address) else {
+            return String::new();
+        };
+        let mut is_known = false;
+        let mut named = |place: usize, address: u64| {
+            let found = match self.whose {
+                // Where a call returns to may be the next function.
+                Whose::Kernel => kernel
+                    .lookup(address.saturating_sub(1))
+                    .map(|(function, offset)| format!("{function}+{:#x}", offset + 1)),
+                Whose::ProcessIn(field) => {
+                    let before = u64::from(place > 0);
+                    let (pid, at) = (event.i64(field) as i32, event.time());
+                    let found = names.place(pid, at, address.saturating_sub(before));
+                    found.map(|place| in_program(&place, before))
+                }
+                Whose::Process(_) => None,
+            };
+            is_known |= found.is_some();
+            found.unwrap_or_else(|| format!("{address:#x}"))
+        };
+        let addresses = values.iter().enumerate();
+        let words: Vec<String> = addresses
+            .filter_map(|(place, value)| match value {
+                Value::Unsigned(address) => Some(format!("\"{}\"", named(place, *address))),
+                _ => None,
+            })
+            .collect();
+        match is_known {
+            true => format!(", {name}_debug_info = [ {} ]", words.join(", ")),
+            false => String::new(),
+        }
+    }
+}
+
+/// `main+0x12`, or `robot+0x1170` where no function is known.
+fn in_program(place: &CodePlace, before: u64) -> String {
+    match &place.function {
+        Some((function, offset)) => format!("{function}+{:#x}", offset + before),
+        None => format!("{}+{:#x}", place.binary_name(), place.offset + before),
     }
 }
 

@@ -24,6 +24,9 @@ pub(super) fn write(page: &Page<'_>, so_far: &mut LogSoFar, out: &mut String) {
             // It stands behind the tables of every report.
             _ if table.is_unknown_time() => {}
             "stacks" => collapsed(table, out),
+            // Numbers of events do not stand beside times.
+            "event-stacks" if !page.tick.tables.iter().any(has_times) => counted(table, out),
+            "event-stacks" => {}
             _ => {
                 let ends = (page.begins(table), page.ends(table));
                 let grid = Grid::of(table, page.calendar);
@@ -122,6 +125,19 @@ fn strips(table: &Table, out: &mut String) {
         let _ = writeln!(out, "{name:<width$} │{}", blocks.trim_end());
     }
     out.push('\n');
+}
+
+fn has_times(table: &Table) -> bool {
+    table.class.name == "stacks" && !table.rows.is_empty()
+}
+
+/// A line per stack with how many events happened in it: the same form.
+fn counted(table: &Table, out: &mut String) {
+    for [stack, count] in table.cells(["stack", "count"]) {
+        if let (Cell::Text(stack), Cell::Count(count)) = (stack, count) {
+            let _ = writeln!(out, "{stack} {count}");
+        }
+    }
 }
 
 /// A line per stack with its own time in microseconds: what `flamegraph.pl` and others read.

@@ -1,8 +1,10 @@
-//! Where call stacks spent their time, from events at the entry and the exit of functions.
+//! Where call stacks spent their time, from events at the entry and the exit of functions, and in
+//! which call stacks events happened that carry them.
 
 use std::rc::Rc;
 
-use super::kind::{Answers, Lami, PLAIN, ReportKind};
+use super::event_stacks::{EventStacks, thread_name};
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Told};
 use super::needs::FUNCTIONS;
 use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
@@ -19,6 +21,14 @@ const STACKS: TableClass = TableClass {
         Column::count("count", "Calls", "calls"),
     ],
 };
+const EVENT_STACKS: TableClass = TableClass {
+    name: "event-stacks",
+    title: "Call stacks of events",
+    columns: &[
+        Column::new("stack", "Stack", Kind::Text),
+        Column::count("count", "Events", "events"),
+    ],
+};
 /// The report.
 pub(super) static KIND: ReportKind = ReportKind {
     name: "flame",
@@ -27,7 +37,7 @@ pub(super) static KIND: ReportKind = ReportKind {
         Views::ALWAYS,
         "call stacks and their time, for flamegraph.pl",
     )],
-    classes: &[&STACKS],
+    classes: &[&STACKS, &EVENT_STACKS],
     needs: &[FUNCTIONS],
     lami: Lami {
         title: "Call stacks",
@@ -35,6 +45,7 @@ pub(super) static KIND: ReportKind = ReportKind {
         tags: &["call-stack"],
     },
     names_code: true,
+    told: &[Told::Stacks],
     answers: Answers::Window(|asked| Box::new(Flame::new(asked.options))),
     ..PLAIN
 };
@@ -85,6 +96,7 @@ pub(super) struct Flame {
     nodes: Vec<Node>,
     children: Ordered<(usize, FunctionId), usize>,
     threads: Ordered<i32, Thread>,
+    events: EventStacks,
 }
 
 impl Flame {
@@ -94,6 +106,7 @@ impl Flame {
             nodes: Vec::new(),
             children: Ordered::default(),
             threads: Ordered::default(),
+            events: EventStacks::default(),
         }
     }
 
@@ -205,15 +218,6 @@ impl Flame {
     }
 }
 
-fn thread_name(kernel: &Kernel, tid: i32) -> String {
-    match kernel.find(tid) {
-        Some(id) if !kernel.process(id).comm.bytes().is_empty() => {
-            format!("{} ({tid})", kernel.process(id).comm.text())
-        }
-        _ => format!("thread {tid}"),
-    }
-}
-
 impl Question for Flame {
     fn topics(&self) -> Topics {
         Topics::of(&[Topic::Functions, Topic::Runs])
@@ -226,6 +230,9 @@ impl Question for Flame {
             }
             Change::FunctionExit { tid, function } => self.leave(kernel.now_ns(), tid, function),
             Change::Lost { from_ns, .. } => self.lose(from_ns),
+            Change::Stacks { tid, .. } if tid.is_none_or(|tid| self.wants(kernel, tid)) => {
+                self.events.count(kernel, change);
+            }
             _ => {}
         }
     }
@@ -253,6 +260,11 @@ impl Question for Flame {
                 Cell::Count(node.calls),
             ]);
         }
-        vec![table]
+        let mut of_events = span.table(&EVENT_STACKS);
+        for (stack, count) in self.events.rows(kernel, &self.options) {
+            let row = vec![Cell::Text(stack), Cell::Count(count)];
+            of_events.rows.push(row);
+        }
+        vec![table, of_events]
     }
 }

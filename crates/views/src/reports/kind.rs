@@ -106,6 +106,8 @@ pub(super) enum Told {
     Queues,
     /// Events that match the filter.
     MatchedEvents,
+    /// The call stacks that events carry.
+    Stacks,
 }
 
 /// Who answers the reports of a kind.

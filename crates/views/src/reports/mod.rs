@@ -12,6 +12,7 @@ mod critical;
 mod dependency;
 mod durations;
 mod errno;
+mod event_stacks;
 mod flame;
 mod futex;
 mod histogram;

@@ -9,23 +9,29 @@ pub struct Need {
     pub names: &'static [&'static str],
     /// The sets of `rtscope record --events` that have them; none for what only programs emit.
     pub set: &'static str,
+    /// What any event that carries one of these has to say is enough.
+    pub contexts: &'static [&'static str],
 }
 
 pub(super) const SWITCHES: Need = Need {
     names: &["sched_switch"],
     set: "sched",
+    contexts: &[],
 };
 pub(super) const WAKE_UPS: Need = Need {
     names: &["sched_waking", "sched_wakeup"],
     set: "sched",
+    contexts: &[],
 };
 pub(super) const INTERRUPTS: Need = Need {
     names: &["irq_handler_entry", "irq_softirq_entry", "softirq_entry"],
     set: "irq,softirq",
+    contexts: &[],
 };
 pub(super) const SYSTEM_CALLS: Need = Need {
     names: &["syscall_entry_", "sys_"],
     set: "syscall",
+    contexts: &[],
 };
 pub(super) const REQUESTS: Need = Need {
     names: &[
@@ -37,10 +43,12 @@ pub(super) const REQUESTS: Need = Need {
         "net_if_receive_skb",
     ],
     set: "syscall,block,net",
+    contexts: &[],
 };
 pub(super) const PAGES: Need = Need {
     names: &["kmem_mm_page_alloc", "mm_page_alloc"],
     set: "mm",
+    contexts: &[],
 };
 
 pub(super) const FUNCTIONS: Need = Need {
@@ -50,6 +58,7 @@ pub(super) const FUNCTIONS: Need = Need {
         "funcgraph_entry",
     ],
     set: "",
+    contexts: &["callstack_kernel", "callstack_user"],
 };
 
 impl Need {
@@ -60,6 +69,7 @@ impl Need {
             true => kernel_name.starts_with(name),
             false => kernel_name == name,
         };
-        self.names.iter().any(|name| is_one(name))
+        let carries = |context: &&str| class.field(context).is_some();
+        self.names.iter().any(|name| is_one(name)) || self.contexts.iter().any(carries)
     }
 }

@@ -7,6 +7,7 @@ use expr::Filter;
 use trace::{EventView, Item, Lost, Trace};
 
 use super::critical::Across;
+use super::event_stacks::Carriers;
 use super::hosts;
 use super::kind::{Answers, Asked, Report, Told};
 use super::options::{ReportOptions, Views};
@@ -208,6 +209,8 @@ struct Walk<'a> {
     matcher: Option<Matcher>,
     /// The events that intervals are between, when a report is about them.
     filter: Option<Events>,
+    /// The stacks that events carry, when a report is about them.
+    stacks: Option<Carriers<'a>>,
     /// When a report is about the periods themselves.
     log: Option<PeriodLog>,
     /// The packets of several hosts, when a report is about them.
@@ -278,6 +281,7 @@ impl<'a> Walk<'a> {
             reports,
             kernel: Kernel::new(trace, follows),
             filter,
+            stacks: Carriers::of(trace).filter(|_| asks(Told::Stacks)),
             windows: Windows::default(),
             matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
             packets,
@@ -366,6 +370,11 @@ impl<'a> Walk<'a> {
             let begin_ns = self.options.begin_ns;
             let in_range = begin_ns.is_none_or(|begin_ns| now_ns >= begin_ns);
             across.event(event, now_ns, in_range);
+        }
+        if let Some(stacks) = &mut self.stacks
+            && let Some(change) = stacks.change(&self.kernel, event)
+        {
+            self.windows.change(&self.kernel, &change);
         }
         if self.follows_kernel {
             self.kernel.event(event, now_ns, &mut self.windows);

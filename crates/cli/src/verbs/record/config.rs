@@ -38,6 +38,7 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
         functions: options.functions,
         memory_maps: options.maps,
         own_calls: options.own_calls,
+        raw: options.raw,
         to: options.to,
         is_enough: signals::is_asked_again,
         buffer_bytes_per_cpu: bytes,

@@ -224,6 +224,11 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
         // Nothing is here that could be looked at.
         return text;
     }
+    if config.raw {
+        // Nothing is known of its events yet.
+        let _ = writeln!(text, "next:  rtscope convert {typed} --to ctf -o TRACE");
+        return text;
+    }
     if summary.cpus.is_empty() {
         let _ = writeln!(text, "next:  rtscope cat {typed}");
         return text;
