@@ -83,6 +83,6 @@ pub use traced_functions::FunctionPatterns;
 pub use track::Track;
 pub use unfinished::{Unfinished, unfinished};
 pub use user::{
-    LOG_LEVELS, Listed, LookSummary, UserConfig, UserProcess, UserSummary, Whose,
+    LOG_LEVELS, Listed, LookSummary, RING_BYTES_USUAL, UserConfig, UserProcess, UserSummary, Whose,
     left_by_killed_recorders, list, look,
 };

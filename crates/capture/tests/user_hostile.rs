@@ -213,6 +213,7 @@ fn counters_of_losses_may_say_what_they_like() {
         scene.beside(|folder| {
             let mut forged = Forged::new();
             forged.control.lost = [lost; rings::LOSSES];
+            forged.unregistered = u64::MAX;
             let file = forged.write(&folder.join("rings-1-1"));
             for turn in 0..200 {
                 let head = forged.control.head;

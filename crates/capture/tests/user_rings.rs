@@ -24,9 +24,12 @@ int main(int count, char **words)
         RTSCOPE_EVENT(app, tick, u32("i", i));
         RTSCOPE_EVENT(app, noise, text("what", "noise"));
     }
+    for (unsigned i = 0; i < 200000; i++)
+        RTSCOPE_EVENT(burst, tick, u64("i", i), u64("twice", 2 * i));
     return 0;
 }
 "#;
+const BURST: u64 = 200_000;
 
 struct Scene {
     folder: tempfile::TempDir,
@@ -73,6 +76,26 @@ impl Scene {
         Some(summary)
     }
 
+    /// Records the program, which runs when the recorder begins.
+    fn record_late(&self, user: UserConfig) -> event::Result<RecordSummary> {
+        let child = self.wait();
+        let stop = Arc::new(AtomicBool::new(false));
+        let recording = Arc::new(AtomicBool::new(false));
+        let config = RecordConfig {
+            stop: Arc::clone(&stop),
+            recording: Arc::clone(&recording),
+            begun: |config| config.recording.store(true, Ordering::Release),
+            ..self.config(user)
+        };
+        let thread = std::thread::spawn(move || record(&config, &Capabilities::default(), "test"));
+        while !recording.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        testkit::let_end(child);
+        stop.store(true, Ordering::Release);
+        thread.join().expect("no panic")
+    }
+
     /// Starts the program, which waits; returns when its rings are there.
     fn wait(&self) -> Child {
         let mut command = Command::new(&self.program);
@@ -109,26 +132,29 @@ fn a_recorder_sets_the_rings_of_a_program_that_starts() {
     check(None, 8 << 20);
 }
 
+/// A burst as fast as it goes finds room in the rings that a recorder asks for. A program that ran
+/// before has rings of its own: what finds no room there is counted, to the event.
+#[test]
+fn a_burst_is_whole_in_a_program_that_starts_and_counted_in_one_that_ran_before() {
+    let scene = Scene::new();
+    let summary = scene.record(scene.user(&["burst"])).expect("it records");
+    let user = &summary.user;
+    assert_eq!((user.events(), user.lost()), (BURST, 0));
+
+    let summary = scene
+        .record_late(scene.user(&["burst"]))
+        .expect("it records");
+    let process = &summary.user.processes[0];
+    assert_eq!(process.ring_bytes, 256 << 10);
+    assert_eq!(process.events + process.lost(), BURST, "{process:?}");
+    std::fs::remove_dir_all(&summary.path).expect("the trace");
+}
+
 #[test]
 fn a_program_that_ran_before_keeps_its_rings_and_is_named_when_others_were_asked_for() {
     let scene = Scene::new();
     let check = |asked: Option<u64>, words: &[&str], is_named: bool, expect: u64| {
-        let child = scene.wait();
-        let stop = Arc::new(AtomicBool::new(false));
-        let recording = Arc::new(AtomicBool::new(false));
-        let config = RecordConfig {
-            stop: Arc::clone(&stop),
-            recording: Arc::clone(&recording),
-            begun: |config| config.recording.store(true, Ordering::Release),
-            ..scene.config(scene.user(words).with_rings(asked))
-        };
-        let thread = std::thread::spawn(move || record(&config, &Capabilities::default(), "test"));
-        while !recording.load(Ordering::Acquire) {
-            std::thread::yield_now();
-        }
-        testkit::let_end(child);
-        stop.store(true, Ordering::Release);
-        let recorded = thread.join().expect("no panic");
+        let recorded = scene.record_late(scene.user(words).with_rings(asked));
         let Ok(summary) = recorded else {
             assert_eq!((expect, is_named), (0, false), "{recorded:?}");
             return;
@@ -218,5 +244,5 @@ fn what_is_left_out_is_in_no_trace_and_in_no_list() {
     check(&["app"], &[], 40, &["app:tick", "app:noise"]);
     check(&["app:*"], &["app:noise"], 20, &["app:tick"]);
     check(&["app:*:14"], &["app:n*"], 20, &["app:tick"]);
-    check(&["*"], &["app"], 0, &[]);
+    check(&["*"], &["app", "burst"], 0, &[]);
 }

@@ -237,5 +237,5 @@ fn one(
 ) -> Result<Option<super::UserProcess>> {
     clock.update();
     let process = Process::look(Rc::clone(directory), file, clock, common)?;
-    Ok((process.events + process.lost() + process.malformed > 0).then_some(process))
+    Ok(process.has_something().then_some(process))
 }

@@ -32,6 +32,7 @@ pub use look::{LookSummary, Whose, look};
 pub(crate) use map::{loaded_code, loaded_objects};
 pub(crate) use places::{directories, is_named, make_way, own};
 pub use process::UserProcess;
+pub use room::RING_BYTES_USUAL;
 pub(crate) use session::{PARTS, UserFigures, UserRecorder, UserTarget, UserTurn};
 pub use session::{UserConfig, UserSummary};
 pub use wanted::LOG_LEVELS;

@@ -73,7 +73,7 @@ impl Outcome {
         for problem in problems {
             self.refusals.say(directory, problem);
         }
-        if process.events + process.lost() + process.malformed + process.unregistered > 0 {
+        if process.has_something() {
             self.summary.processes.push(process);
         }
         disk

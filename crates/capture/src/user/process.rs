@@ -71,6 +71,13 @@ impl UserProcess {
     pub fn lost(&self) -> u64 {
         total(&self.losses).saturating_add(self.refused)
     }
+
+    /// Whether there is anything to say of it. It says some of these numbers itself: they are not
+    /// added up.
+    pub(super) fn has_something(&self) -> bool {
+        let numbers = [self.events, self.lost(), self.malformed, self.unregistered];
+        numbers.iter().any(|number| *number > 0)
+    }
 }
 
 /// Losses of all causes.

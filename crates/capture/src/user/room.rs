@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-/// One burst of 200,000 events with two numbers fits in.
-const RING_BYTES: u64 = 8 << 20;
+/// What the rings of a program have for each CPU that starts while it is recorded, where there is
+/// room: one burst of 200,000 events with two numbers fits in.
+pub const RING_BYTES_USUAL: u64 = 8 << 20;
 /// Of many processes at once each has less, but no less than this.
 const RING_BYTES_MIN: u64 = 64 << 10;
 /// So much the rings of one CPU take together, of all processes, and a part of the free memory.
@@ -88,7 +89,7 @@ impl RingRoom {
 fn share(all_bytes: u64, used_bytes: u64) -> u64 {
     let share = all_bytes.saturating_sub(used_bytes) / LEFT_PARTS;
     let power = 1 << share.max(1).ilog2();
-    u64::clamp(power, RING_BYTES_MIN, RING_BYTES)
+    u64::clamp(power, RING_BYTES_MIN, RING_BYTES_USUAL)
 }
 
 #[cfg(test)]
@@ -141,6 +142,6 @@ mod tests {
         assert!(room.note(200 * MIB));
         assert!(!room.note(190 * MIB) && !room.note(150 * MIB));
         assert!(room.note(0));
-        assert_eq!(room.told_bytes, RING_BYTES);
+        assert_eq!(room.told_bytes, RING_BYTES_USUAL);
     }
 }

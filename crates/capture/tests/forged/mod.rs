@@ -30,6 +30,8 @@ pub struct Forged {
     pub control: Ring,
     /// Records, at the begin of the first ring.
     pub records: Vec<u8>,
+    /// So many events of its code found no room, as it says.
+    pub unregistered: u64,
 }
 
 /// Now, in nanoseconds of CLOCK_MONOTONIC.
@@ -95,6 +97,7 @@ impl Forged {
                 ..Ring::default()
             },
             records,
+            unregistered: 0,
         }
     }
 
@@ -143,6 +146,7 @@ impl Forged {
             (offset_of!(Header, table_offset), TABLE),
             (offset_of!(Header, table_bytes), self.table_bytes),
             (offset_of!(Header, table_used), self.table.len() as u64),
+            (offset_of!(Header, unregistered), self.unregistered),
             (offset_of!(Header, data_offset), data),
             (offset_of!(Header, ring_bytes), self.ring_bytes),
             (offset_of!(Header, subbuffer_bytes), self.ring_bytes / 16),

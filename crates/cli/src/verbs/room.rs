@@ -2,7 +2,7 @@
 //! is no more, with something else.
 
 use abi::rings::RING_BYTES_MAX;
-use capture::UserSummary;
+use capture::{RING_BYTES_USUAL, UserSummary};
 
 use crate::options::parse_size;
 
@@ -67,13 +67,14 @@ fn of_rings(had_bytes: u64, is_set: bool, is_ours: bool) -> String {
             size(RING_BYTES_MAX)
         );
     }
-    let more = size(more);
     let fix = match (is_set, is_ours) {
-        (true, _) => format!("start them with {RING_SIZE}={more}"),
-        (false, true) => format!("repeat with --ring {more}"),
-        (false, false) => {
-            format!("repeat with --ring {more}, and start them while the recording runs")
-        }
+        (true, _) => format!("start them with {RING_SIZE}={}", size(more)),
+        (false, true) => format!("repeat with --ring {}", size(more)),
+        // No less than they would have had if they had not been there before.
+        (false, false) => format!(
+            "repeat with --ring {}, and start them while the recording runs",
+            size(more.max(RING_BYTES_USUAL))
+        ),
     };
     format!("events of applications were lost: {fix}")
 }
@@ -126,8 +127,10 @@ mod tests {
             "start them with RTSCOPE_RING_SIZE=256K",
         );
         check(1 << 30, true, true, "start them with RTSCOPE_RING_SIZE=4G");
-        let others = "--ring 1M, and start them while the recording runs";
+        let others = "--ring 8M, and start them while the recording runs";
         check(256 << 10, false, false, others);
+        let larger = "--ring 32M, and start them while the recording runs";
+        check(8 << 20, false, false, larger);
         check(
             2 << 30,
             false,
