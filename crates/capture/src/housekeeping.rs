@@ -114,18 +114,25 @@ pub(crate) fn be_prompt() {
     be_scheduled(libc::SCHED_FIFO, 1);
 }
 
+/// Whether [`be_prompt`] makes a thread of ours a real-time task.
+pub(crate) fn may_be_prompt() -> bool {
+    let tried = std::thread::spawn(|| be_scheduled(libc::SCHED_FIFO, 1));
+    tried.join().unwrap_or(false)
+}
+
 /// Schedules this thread as fair tasks are: while it works for long on what can wait, it makes
 /// nobody late.
 pub(crate) fn be_patient() {
     be_scheduled(libc::SCHED_OTHER, 0);
 }
 
-fn be_scheduled(policy: i32, priority: i32) {
+/// Whether the kernel allowed it.
+fn be_scheduled(policy: i32, priority: i32) -> bool {
     let param = libc::sched_param {
         sched_priority: priority,
     };
     // SAFETY: the call reads one initialised struct and affects this thread only.
-    unsafe { libc::sched_setscheduler(0, policy, &param) };
+    unsafe { libc::sched_setscheduler(0, policy, &param) == 0 }
 }
 
 /// Lets tasks of the same priority run first. A task at SCHED_FIFO 1 is no less urgent than this

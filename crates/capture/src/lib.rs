@@ -70,7 +70,7 @@ pub use progress::LiveTrace;
 pub use raw::{RawSummary, convert_raw, is_raw};
 pub use record::{fly, record};
 pub use record_config::{RecordConfig, RecordSummary};
-pub use recorder::{Mode, Recorder, RecorderConfig};
+pub use recorder::{Mode, Recorder, RecorderConfig, StopTrigger};
 pub use ring_folders::{require_folder as require_ring_folder, require_rings};
 pub use select::{EventSelection, Selected, named_event};
 pub use snapshot::{MissingPart, Seen, SnapshotFacts, SnapshotSummary, write_snapshot};

@@ -176,6 +176,14 @@ impl Pages {
         self.cpus.iter().filter_map(last).max()
     }
 
+    /// Takes over the last stop of `drained`, the drain in which these end, where it began before
+    /// `end`: what came after a hit is no part of its snapshot, what is missing of the hit is.
+    pub fn stopped_before(&mut self, end: Instant, drained: &Pages) {
+        let is_in_hit = |stop: &&TimeRange| stop.end == self.until && stop.begin < end;
+        let last = drained.stops.last().filter(is_in_hit);
+        self.stops.extend(last.copied());
+    }
+
     /// How many pages.
     pub fn page_count(&self) -> usize {
         self.cpus
@@ -306,6 +314,24 @@ mod tests {
             "shared, not copied"
         );
         assert_eq!(first.cpus[0].range(), Some(range(10, 55)));
+    }
+
+    #[test]
+    fn a_stop_that_began_before_a_hit_was_over_belongs_to_its_window() {
+        let mut history = History::new(1 << 20);
+        history.push(Pages {
+            until: Instant::from_ns(90),
+            stops: vec![range(25, 90)],
+            ..drain(&[&[10, 15], &[20, 25]])
+        });
+        let drained = history.drains[0].clone();
+        let check = |end, expect: &[TimeRange]| {
+            let mut window = history.overlapping(range(0, 90));
+            window.stopped_before(Instant::from_ns(end), &drained);
+            assert_eq!(window.stops, expect, "{end}");
+        };
+        check(24, &[]);
+        check(80, &[range(25, 90)]);
     }
 
     #[test]

@@ -401,7 +401,7 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
         events: events.clone(),
         buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
         mode: Mode::Stream,
-        stop_trigger_comm: None,
+        stop_trigger: None,
         cpus: config.cpus.clone(),
         filters: config.filters.clone(),
         without,

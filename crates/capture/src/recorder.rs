@@ -39,8 +39,8 @@ pub struct RecorderConfig {
     pub buffer_bytes_per_cpu: usize,
     /// What a full ring does.
     pub mode: Mode,
-    /// Stop in the kernel as soon as a task of this name (at most 15 bytes) is about to be woken.
-    pub stop_trigger_comm: Option<String>,
+    /// Stop in the kernel as soon as this task is about to be woken.
+    pub stop_trigger: Option<StopTrigger>,
     /// Only these CPUs; all when none are named.
     pub cpus: Option<Vec<Cpu>>,
     /// Filters, each on one event, in the language of every verb.
@@ -55,13 +55,22 @@ pub struct RecorderConfig {
     pub stacks: StackKinds,
 }
 
+/// Whose wake-up stops a recorder.
+#[derive(Clone, Debug)]
+pub struct StopTrigger {
+    /// Its name, at most 15 bytes.
+    pub comm: String,
+    /// Only while it is a real-time task: what it waits for as a fair one stops nothing.
+    pub real_time: bool,
+}
+
 impl Default for RecorderConfig {
     fn default() -> Self {
         RecorderConfig {
             events: EventSelection::default(),
             buffer_bytes_per_cpu: 4 << 20,
             mode: Mode::Overwrite,
-            stop_trigger_comm: None,
+            stop_trigger: None,
             cpus: None,
             filters: Vec::new(),
             without: BTreeSet::new(),
@@ -362,8 +371,8 @@ fn set_up(
     for event in &selected.events {
         instance.enable(event)?;
     }
-    if let Some(comm) = &config.stop_trigger_comm {
-        instance.set_trigger(&waking(), &stop_trigger(comm)?)?;
+    if let Some(trigger) = &config.stop_trigger {
+        instance.set_trigger(&waking(), &stop_trigger(trigger)?)?;
     }
     Ok(())
 }
@@ -375,7 +384,7 @@ fn waking() -> EventName {
     }
 }
 
-fn stop_trigger(comm: &str) -> Result<String> {
+fn stop_trigger(StopTrigger { comm, real_time }: &StopTrigger) -> Result<String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/' | b':' | b'.');
     if comm.is_empty() || comm.len() > 15 || !comm.bytes().all(plain) {
         return Err(
@@ -384,7 +393,8 @@ fn stop_trigger(comm: &str) -> Result<String> {
                 .fix("use 1 to 15 letters, digits, '_', '-', '/', ':' or '.'"),
         );
     }
-    Ok(format!("traceoff if comm == \"{comm}\""))
+    let only = if *real_time { " && prio < 100" } else { "" };
+    Ok(format!("traceoff if comm == \"{comm}\"{only}"))
 }
 
 /// The kernel takes the size of a ring for room for events, without the pages' headers; a page is
@@ -438,10 +448,18 @@ mod tests {
 
     #[test]
     fn a_trigger_holds_only_a_name_that_a_task_can_have() {
+        let of = |comm: &str, real_time| {
+            stop_trigger(&StopTrigger {
+                comm: comm.to_owned(),
+                real_time,
+            })
+        };
         let expect = "traceoff if comm == \"rtscope-w0\"";
-        assert_eq!(stop_trigger("rtscope-w0").ok().as_deref(), Some(expect));
+        assert_eq!(of("rtscope-w0", false).ok().as_deref(), Some(expect));
+        let expect = "traceoff if comm == \"rtscope-w0\" && prio < 100";
+        assert_eq!(of("rtscope-w0", true).ok().as_deref(), Some(expect));
         for comm in ["", "a-name-of-16-char", "x\" || 1", "a b"] {
-            assert!(stop_trigger(comm).is_err(), "{comm}");
+            assert!(of(comm, false).is_err(), "{comm}");
         }
     }
 }

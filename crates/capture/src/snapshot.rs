@@ -241,13 +241,19 @@ pub struct Seen<'a> {
     pub gone: &'a [Gone],
 }
 
-/// From the first to the last event of all CPUs.
+/// From the first to the last event of all CPUs, or to where the rings stood still behind that.
 fn window_of(pages: &Pages) -> TimeRange {
     let begins = pages.cpus.iter().filter_map(|cpu| cpu.range());
     let begin = begins.map(|range| range.begin).min();
+    let stops = pages.stops.iter().map(|stop| stop.end);
     TimeRange {
         begin: begin.unwrap_or_default(),
-        end: pages.newest().unwrap_or_default(),
+        end: pages
+            .newest()
+            .into_iter()
+            .chain(stops)
+            .max()
+            .unwrap_or_default(),
     }
 }
 

@@ -182,3 +182,54 @@ fn a_snapshot_says_what_its_evidence_adds_up_to() {
     let expect = format!("0:{},1:{}", sum(&hits[0]), sum(&hits[1]));
     assert_eq!(said, Some(&expect));
 }
+
+/// A page of one CPU whose events, which no format describes, are at these times.
+fn page_of(times_ns: &[u64]) -> crate::pages::CpuPages {
+    let mut bytes = times_ns[0].to_le_bytes().to_vec();
+    bytes.extend((8 * times_ns.len() as u64).to_le_bytes());
+    let mut last_ns = times_ns[0];
+    for time_ns in times_ns {
+        bytes.extend((1u32 | ((time_ns - last_ns) as u32) << 5).to_le_bytes());
+        bytes.extend([0; 4]);
+        last_ns = *time_ns;
+    }
+    bytes.resize(4096, 0);
+    let layout = ftrace::PageLayout::LP64;
+    let block = crate::pages::PageBlock::new(Cpu(0), layout, bytes);
+    crate::pages::CpuPages {
+        cpu: Cpu(0),
+        spans: vec![crate::pages::PageSpan::whole(Arc::new(block))],
+    }
+}
+
+#[test]
+fn where_the_rings_stood_still_before_a_hit_was_over_its_end_is_a_loss() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let check = |name: &str, stop_ns: Option<(i64, i64)>, expect: &[(i64, i64)]| {
+        let range = |(begin_ns, end_ns)| TimeRange {
+            begin: Instant::from_ns(begin_ns),
+            end: Instant::from_ns(end_ns),
+        };
+        let pages = Pages {
+            cpus: vec![page_of(&[20, 30])],
+            until: Instant::from_ns(95),
+            stops: stop_ns.map(range).into_iter().collect(),
+        };
+        let formats = Formats::new(ftrace::PageLayout::LP64, []);
+        let root = directory.path().join(name);
+        let hits = [hit(40, 80, &[0])];
+        let facts = SnapshotFacts::default();
+        write_snapshot(&root, &pages, &formats, &seen(&hits), &facts).expect("written");
+        let trace = trace::Trace::open(&root).expect("a snapshot");
+        let mut cursor = trace.cursor(TimeRange::ALL);
+        let mut found = Vec::new();
+        while let Some(item) = cursor.next().expect("whole") {
+            if let trace::Item::Lost(lost) = item {
+                found.push((lost.range.begin.as_ns(), lost.range.end.as_ns()));
+            }
+        }
+        assert_eq!(found, expect, "{name}");
+    };
+    check("it-ran", None, &[]);
+    check("it-stood", Some((30, 95)), &[(30, 95)]);
+}

@@ -55,20 +55,23 @@ fn a_drain_takes_all_that_the_rings_hold_and_recording_goes_on() {
     }
 }
 
-#[test]
-fn waking_the_named_task_stops_the_ring_in_the_kernel() {
-    let _lock = testkit::privileged();
-    let mut config = config(&["sched:sched_switch"], 64 << 10);
-    config.stop_trigger_comm = Some("rtscope-trig".to_owned());
-    let mut recorder = Recorder::start(&config).expect("it starts");
-    make_events(5);
-    assert!(
-        recorder.is_running().expect("a state"),
-        "others do not stop it"
-    );
+/// Has a thread of this name sleep and wake once, as a fair or as a real-time task.
+fn wake_one(comm: &str, real_time: bool) {
     let (go, wait) = std::sync::mpsc::channel::<()>();
-    let sleeper = std::thread::Builder::new().name("rtscope-trig".to_owned());
-    let sleeper = sleeper.spawn(move || wait.recv()).expect("a thread");
+    let sleeper = std::thread::Builder::new().name(comm.to_owned());
+    let sleeper = sleeper.spawn(move || {
+        let (policy, priority) = match real_time {
+            true => (libc::SCHED_FIFO, 1),
+            false => (libc::SCHED_OTHER, 0),
+        };
+        let param = libc::sched_param {
+            sched_priority: priority,
+        };
+        // SAFETY: the call reads one initialised struct and affects this thread only.
+        assert_eq!(unsafe { libc::sched_setscheduler(0, policy, &param) }, 0);
+        wait.recv()
+    });
+    let sleeper = sleeper.expect("a thread");
     // It counts as asleep when the kernel says so: the wake-up must be a real one.
     let stat = || {
         std::fs::read_dir("/proc/self/task")
@@ -76,7 +79,7 @@ fn waking_the_named_task_stops_the_ring_in_the_kernel() {
             .flatten()
             .any(|task| {
                 let text = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-                text.contains("(rtscope-trig) S")
+                text.contains(&format!("({comm}) S"))
             })
     };
     while !stat() {
@@ -84,17 +87,32 @@ fn waking_the_named_task_stops_the_ring_in_the_kernel() {
     }
     go.send(()).expect("it listens");
     assert!(sleeper.join().is_ok_and(|received| received.is_ok()));
-    assert!(
-        !recorder.is_running().expect("a state"),
-        "the wake-up stopped it"
-    );
-    assert!(
-        recorder
-            .drain(Instant::MAX)
-            .expect("it drains")
-            .page_count()
-            > 0
-    );
+}
+
+#[test]
+fn waking_the_named_task_stops_the_ring_in_the_kernel() {
+    let _lock = testkit::privileged();
+    let check = |only_real_time: bool, real_time: bool, expect_stopped: bool| {
+        let mut config = config(&["sched:sched_switch"], 64 << 10);
+        config.stop_trigger = Some(capture::StopTrigger {
+            comm: "rtscope-trig".to_owned(),
+            real_time: only_real_time,
+        });
+        let mut recorder = Recorder::start(&config).expect("it starts");
+        make_events(5);
+        assert!(
+            recorder.is_running().expect("a state"),
+            "others do not stop it"
+        );
+        wake_one("rtscope-trig", real_time);
+        assert_eq!(!recorder.is_running().expect("a state"), expect_stopped);
+        let pages = recorder.drain(Instant::MAX).expect("it drains");
+        assert!(pages.page_count() > 0);
+    };
+    check(false, false, true);
+    check(true, true, true);
+    // As a fair one it copies pages, and may wait for anything.
+    check(true, false, false);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Its name is the recorder's trigger: the kernel stops the recorder when it is about to wake this
 //! thread. So nothing but a hit should wake it while the recorder runs: it waits without a timeout,
 //! all periodic work is done elsewhere, and whoever finds that the recorder stands still rings.
+//! While it copies pages it may wait for memory or a lock, and is no trigger, as a fair task.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -318,6 +319,10 @@ fn catch(recorder: &mut Recorder, caught: &mut Caught, is_whole: bool) -> Result
         let pages = recorder.drain(caught.running);
         housekeeping::be_prompt();
         caught.pages = Some(pages?);
+        // Where this thread may not be a real-time one, whatever it waited for was taken for a hit.
+        if !recorder.is_running()? {
+            recorder.resume()?;
+        }
     }
     Ok(())
 }

@@ -35,8 +35,8 @@ use crate::functions::Version;
 use crate::heartbeat::Heartbeat;
 use crate::user::{UserRecorder, UserTarget};
 use crate::{
-    EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, UserConfig,
-    clock, housekeeping,
+    EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, StopTrigger,
+    UserConfig, clock, housekeeping,
 };
 use armed::{Armed, Caught, Choice, Witness, Worst};
 use calls::Listener;
@@ -263,8 +263,13 @@ pub fn run(
 }
 
 /// Who stops the recorder; where hits wait until they are called for, none of them does.
-fn trigger(options: &WatchOptions) -> Option<String> {
-    options.calls.is_none().then(armed::thread_name)
+fn trigger(options: &WatchOptions) -> Option<StopTrigger> {
+    let wanted = options.calls.is_none();
+    wanted.then(|| StopTrigger {
+        comm: armed::thread_name(),
+        // While it copies pages it is a fair task, and may wait for memory or a lock.
+        real_time: housekeeping::may_be_prompt(),
+    })
 }
 
 /// Which hits are caught.
@@ -302,12 +307,12 @@ fn start_user(user: Option<&UserConfig>, cpus: &[Cpu]) -> Result<Option<UserReco
         .transpose()
 }
 
-fn start_recorder(flight: &FlightRecorder, trigger: Option<String>) -> Result<Recorder> {
+fn start_recorder(flight: &FlightRecorder, trigger: Option<StopTrigger>) -> Result<Recorder> {
     Recorder::start(&RecorderConfig {
         events: flight.events.clone(),
         buffer_bytes_per_cpu: flight.buffer_bytes_per_cpu,
         mode: Mode::Overwrite,
-        stop_trigger_comm: trigger,
+        stop_trigger: trigger,
         ..RecorderConfig::default()
     })
 }

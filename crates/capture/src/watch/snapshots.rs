@@ -113,7 +113,8 @@ impl Snapshots {
             .map(|hit| hit.end)
             .max()
             .unwrap_or(caught.running);
-        let window = self.history.overlapping(window(&caught.hits, &pages));
+        let mut window = self.history.overlapping(window(&caught.hits, &pages));
+        window.stopped_before(end, &pages);
         let summary = self.write_free(caught, &window)?;
         self.written += 1;
         let timing = SnapshotTiming {
