@@ -136,6 +136,10 @@ void machine_restore(void);
 /* play.c */
 void scenario_play(const struct scenario *scenario);
 
+/* pulse.c: what the machine did not run; prints what is new of it. */
+void pulse_start(void);
+void pulse_print(void);
+
 /* base.c */
 uint64_t now_ns(void);
 void sleep_until_ns(uint64_t when_ns);

@@ -1,5 +1,6 @@
 /* actor FILE: plays the scenarios of a file, one after the other, and prints what each task did:
- * `ROLE NAME TID WHAT ABOUT DUE_ns BEGIN_ns END_ns` on CLOCK_MONOTONIC. */
+ * `ROLE NAME TID WHAT ABOUT DUE_ns BEGIN_ns END_ns` on CLOCK_MONOTONIC. With --pulse also when the
+ * machine did not run a CPU. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -34,17 +35,19 @@ int main(int argc, char **argv)
 	int count;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: actor FILE [--check]\n");
+		fprintf(stderr, "usage: actor FILE [--check|--pulse]\n");
 		return 1;
 	}
 	count = scenarios_read(argv[1], &scenarios);
-	if (argc > 2)
+	if (argc > 2 && !strcmp(argv[2], "--check"))
 		return 0;
 	/* What one task posts to another. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGRTMIN);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	policy_set(0, &policy);
+	if (argc > 2 && !strcmp(argv[2], "--pulse"))
+		pulse_start();
 	for (int i = 0; i < count; i++)
 		scenario_play(&scenarios[i]);
 	return 0;

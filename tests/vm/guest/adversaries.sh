@@ -1,5 +1,5 @@
-# Plays the scenarios of /root/scenarios under one watch, whose threshold is in /root/over. The host
-# judges what both wrote.
+# Plays the scenarios of /root/scenarios under one watch, whose threshold is in /root/over; /root/actor
+# has the actor's options. The host judges what both wrote.
 . /lib/vm.sh
 
 export HOME=/root
@@ -9,7 +9,8 @@ rtscope watch --task lab-victim --over "$over" --rate 1000/s --keep 100000 --buf
     -o /out/snapshots > /out/watch.json 2> /out/watch.log &
 watch=$!
 await_watch /out/watch.log
-actor /root/scenarios > /out/actor &
+# shellcheck disable=SC2046 # a word for each
+actor /root/scenarios $(cat /root/actor) > /out/actor &
 actor=$!
 # On a busy host a scenario takes its time, and who says nothing counts as hung.
 while kill -0 $actor; do

@@ -70,34 +70,76 @@ fn boot(
     batch: &[Scenario],
     folder: &Path,
 ) -> Result<()> {
-    let needs = ["injector", "rtscope"].map(str::to_owned);
-    let mut image = suite.image(&needs, kernel)?;
-    image.script(&repository.join(SCRIPT))?;
-    image.program("bin/actor", &host::actor(repository, suite.artefacts())?)?;
-    image.text("root/scenarios", &session::text(batch))?;
-    image.text("root/over", &format!("{}us", place.over_us))?;
-    let initrd = folder.join("initrd");
-    image.write(&initrd)?;
     fs::write(folder.join(PLAYED), session::text(batch))?;
-    let guest = Guest {
-        kernel: kernel.image(),
-        initrd: initrd.clone(),
-        profile: profile::by_name(place.name)?,
-        devices: Vec::new(),
-        folder: folder.to_path_buf(),
+    // In virtual time no machine stands still.
+    let options = match profile::by_name(place.name)?.exact {
+        true => "",
+        false => "--pulse",
     };
-    for attempt in 0.. {
-        match guest.run(LIMIT)?.outcome {
-            Outcome::Done => break,
-            Outcome::EmulatorCrash if attempt < CRASHES_MAX => {}
-            Outcome::EmulatorCrash => bail!("the emulator crashed {} times", attempt + 1),
-            Outcome::Failed(why) => bail!("{why}; see {}/console.txt", folder.display()),
+    let errand = Errand {
+        script: SCRIPT,
+        needs: &["injector", "rtscope"],
+        texts: &[
+            ("root/scenarios", session::text(batch)),
+            ("root/over", format!("{}us", place.over_us)),
+            ("root/actor", options.to_owned()),
+        ],
+        limit: LIMIT,
+    };
+    errand.run(repository, suite, (kernel, place), folder)
+}
+
+/// What a guest boots for.
+pub struct Errand<'a> {
+    /// It runs this script.
+    pub script: &'a str,
+    /// What is in its image beside the actor, as the table of cases calls it.
+    pub needs: &'a [&'a str],
+    /// And these files.
+    pub texts: &'a [(&'a str, String)],
+    /// It has failed when it is not done after so much CPU time of the emulator.
+    pub limit: Duration,
+}
+
+impl Errand<'_> {
+    /// Boots until the emulator does not crash; what the script left is in `folder`, its checks
+    /// held.
+    pub fn run(
+        &self,
+        repository: &Path,
+        suite: &mut Suite,
+        (kernel, place): (&Fetched, Place),
+        folder: &Path,
+    ) -> Result<()> {
+        let needs: Vec<String> = self.needs.iter().map(|need| (*need).to_owned()).collect();
+        let mut image = suite.image(&needs, kernel)?;
+        image.script(&repository.join(self.script))?;
+        image.program("bin/actor", &host::actor(repository, suite.artefacts())?)?;
+        for (path, text) in self.texts {
+            image.text(path, text)?;
         }
-    }
-    fs::remove_file(initrd)?;
-    let checks = fs::read_to_string(folder.join("result/checks")).context("no checks")?;
-    match checks.lines().find(|line| !line.starts_with("ok ")) {
-        Some(line) => bail!("{line}"),
-        None => Ok(()),
+        let initrd = folder.join("initrd");
+        image.write(&initrd)?;
+        let guest = Guest {
+            kernel: kernel.image(),
+            initrd: initrd.clone(),
+            profile: profile::by_name(place.name)?,
+            devices: Vec::new(),
+            folder: folder.to_path_buf(),
+        };
+        for attempt in 0.. {
+            match guest.run(self.limit)?.outcome {
+                Outcome::Done => break,
+                Outcome::EmulatorCrash if attempt < CRASHES_MAX => {}
+                Outcome::EmulatorCrash => bail!("the emulator crashed {} times", attempt + 1),
+                Outcome::Failed(why) => bail!("{why}; see {}/console.txt", folder.display()),
+            }
+        }
+        fs::remove_file(initrd)?;
+        let checks = fs::read_to_string(folder.join("result/checks")).context("no checks")?;
+        match checks.lines().find(|line| !line.starts_with("ok ")) {
+            Some(line) => bail!("{line}"),
+            None => Ok(()),
+        }
     }
 }

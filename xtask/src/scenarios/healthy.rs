@@ -3,6 +3,7 @@
 //! have had it by the switches, and while the kernel is said to have kept one to itself, another
 //! CPU must have gone on.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -11,9 +12,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::evidence::Events;
+use super::guests::Errand;
 use super::hit::Hit;
 use super::host::{Watch, actor};
+use super::place::CAUSAL;
 use super::session::{SNAPSHOTS, WATCH};
+use crate::vm::cache;
+use crate::vm::kernel::Fetched;
 use crate::vm::suite::Suite;
 use crate::{lock, run};
 
@@ -29,6 +34,13 @@ helper lab-victim fifo:50 cpu=1 | loop, every abs 10ms, work 100us
 helper lab-victim rr:20 cpu=0 process | loop, every timerfd 20ms, work 200us
 helper lab-victim fifo:80 cpu=1 process | loop, every futex 5ms, work 50us
 ";
+/// The same in a guest.
+const SCRIPT: &str = "tests/vm/guest/healthy.sh";
+/// On two emulated CPUs everything is late by a millisecond.
+const OVER_IN_GUEST: &str = "10ms";
+/// A minute of a busy guest takes no more CPU time of the emulator; to boot and to end takes some.
+const TURN_LIMIT: Duration = Duration::from_secs(150);
+const BOOT_LIMIT: Duration = Duration::from_secs(200);
 /// What is compiled, again and again.
 const SOURCES: &str = "tests/vm/actor";
 
@@ -51,30 +63,47 @@ pub fn run(repository: &Path, suite: &mut Suite, minutes: u64) -> Result<ExitCod
         let folder = suite
             .artefacts()
             .join(format!("scenarios/healthy-{number}"));
-        crate::vm::cache::remove(&folder)?;
+        cache::remove(&folder)?;
         fs::create_dir_all(&folder)?;
         turn(repository, &program, &actor, &folder)?;
         found.judge(&program, &folder)?;
-        eprintln!(
-            "{} min: {} late activations, {} accusations, {} doubted",
-            number + 1,
-            found.hits,
-            found.accusations,
-            found.doubted.len()
-        );
+        eprintln!("{} min: {found}", number + 1);
     }
-    found.doubted.iter().for_each(|what| println!("- {what}"));
-    println!(
-        "{minutes} min under load: {} late activations, {} accusations, {} that the events speak \
-         against",
-        found.hits,
-        found.accusations,
-        found.doubted.len()
-    );
-    Ok(match found.doubted.is_empty() {
+    Ok(match found.end(&format!("{minutes} min under load")) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// The same on two CPUs of an emulator with `kernel`; whether the events speak against nothing.
+pub fn in_guest(
+    repository: &Path,
+    suite: &mut Suite,
+    kernel: &Fetched,
+    minutes: u64,
+) -> Result<bool> {
+    ensure!(minutes > 0, "no time to look: --minutes 1 at least");
+    let name = format!("scenarios/healthy-{}", kernel.name);
+    let folder = suite.artefacts().join(name);
+    cache::remove(&folder)?;
+    fs::create_dir_all(&folder)?;
+    let errand = Errand {
+        script: SCRIPT,
+        needs: &["rtscope", "hackbench", "stress-ng"],
+        texts: &[
+            ("root/scenarios", VICTIMS.to_owned()),
+            ("root/over", OVER_IN_GUEST.to_owned()),
+            ("root/minutes", minutes.to_string()),
+        ],
+        limit: BOOT_LIMIT + TURN_LIMIT * u32::try_from(minutes)?,
+    };
+    errand.run(repository, suite, (kernel, CAUSAL), &folder)?;
+    let program = suite.rtscope()?;
+    let mut found = Found::default();
+    for number in 0..minutes {
+        found.judge(&program, &folder.join(format!("result/healthy-{number}")))?;
+    }
+    Ok(found.end(&format!("{}, {minutes} min under load", kernel.name)))
 }
 
 /// One watch of all real-time tasks, as the default is, beside all loads.
@@ -91,7 +120,26 @@ fn turn(repository: &Path, program: &Path, actor: &Path, folder: &Path) -> Resul
     played
 }
 
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} late activations, {} accusations, {} that the events speak against",
+            self.hits,
+            self.accusations,
+            self.doubted.len()
+        )
+    }
+}
+
 impl Found {
+    /// Says what was found of `what`; whether the events speak against nothing.
+    fn end(&self, what: &str) -> bool {
+        self.doubted.iter().for_each(|what| println!("- {what}"));
+        println!("{what}: {self}");
+        self.doubted.is_empty()
+    }
+
     fn judge(&mut self, program: &Path, folder: &Path) -> Result<()> {
         let text = fs::read_to_string(folder.join(WATCH)).context("no watch")?;
         for hit in text.lines().filter_map(Hit::parse) {

@@ -41,19 +41,59 @@ impl Hit {
     pub fn parse(line: &str) -> Option<Hit> {
         let value: Value = serde_json::from_str(line).ok()?;
         let diagnosis = value.get("diagnosis").filter(|_| value["type"] == "hit")?;
-        let (index, activation) = judge::hit(diagnosis)?;
+        let found = judge::hit(diagnosis)?;
+        let comm = text(&found.1["hit"]["task"]["comm"]);
+        let snapshot = text(&value["snapshot"]["path"]);
+        Some(Hit::of(diagnosis, found, comm, snapshot))
+    }
+
+    /// All late activations that the diagnosis of a recording told.
+    pub fn all(diagnosis: &Value, recording: &str) -> Vec<Hit> {
+        let activations = diagnosis["activations"].as_array().into_iter().flatten();
+        let of = |found: (usize, &Value)| {
+            let comm = text(&found.1["task"]["comm"]);
+            let mut hit = Hit::of(diagnosis, found, comm, recording.to_owned());
+            hit.by_its_own_ledger(found.1, judge::group_of(diagnosis, found.0));
+            hit
+        };
+        activations.enumerate().map(of).collect()
+    }
+
+    /// A group has one verdict, in words and in time that of its worst one: of another one its own
+    /// ledger says who had how much.
+    fn by_its_own_ledger(&mut self, activation: &Value, group: Option<&Value>) {
+        let latency_ns = self.end_ns - self.origin_ns;
+        let is_worst = group.is_none_or(|group| group["worst_ns"] == latency_ns);
+        if is_worst || self.culprits.is_empty() {
+            return;
+        }
+        let sums = activation["ledger"]["sums"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let proven = sums.filter(|sum| sum["kind"] != "unexplained");
+        self.culprits = proven.map(Culprit::of).collect();
+    }
+
+    /// The activation `found`, with its place among all of the diagnosis, of the task called
+    /// `comm`.
+    fn of(
+        diagnosis: &Value,
+        (index, activation): (usize, &Value),
+        comm: String,
+        snapshot: String,
+    ) -> Hit {
         let ns = |key: &str| activation[key].as_i64().unwrap_or_default();
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut hit = Hit {
-            comm: text(&activation["hit"]["task"]["comm"]),
+            comm,
             origin_ns: ns("origin_ns"),
             end_ns: ns("end_ns"),
             grade: text(&activation["ledger"]["grade"]),
-            snapshot: text(&value["snapshot"]["path"]),
+            snapshot,
             ..Hit::default()
         };
         let Some(group) = judge::group_of(diagnosis, index) else {
-            return Some(hit);
+            return hit;
         };
         let verdict = &group["verdict"];
         hit.sentence = text(&verdict["sentence"]);
@@ -76,7 +116,7 @@ impl Hit {
         // Of one that was in time after all it says so, and accuses nobody.
         let in_time = hit.sentence.contains(" was not late ");
         hit.conclusive = verdict["conclusive"] == true && !hit.culprits.is_empty() && !in_time;
-        Some(hit)
+        hit
     }
 
     /// Of a line of `late.ndjson`: the span of a late activation.
@@ -91,6 +131,10 @@ impl Hit {
     }
 }
 
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 /// Of the last line of a watch: how many activations it lost, or could not judge.
 pub fn counted(line: &str) -> Option<u64> {
     let value: Value = serde_json::from_str(line).ok()?;
@@ -98,6 +142,13 @@ pub fn counted(line: &str) -> Option<u64> {
     let counts = ["lost", "dropped", "untracked", "unplaced", "unmeant"];
     let count = |key: &&str| value.get(*key)?.as_u64();
     Some(counts.iter().filter_map(count).sum())
+}
+
+/// The same of the diagnosis of a recording.
+pub fn unjudged(diagnosis: &Value) -> u64 {
+    let counts = ["unjudged", "unwoken", "unpaired", "unknown_wakers"];
+    let count = |key: &&str| diagnosis["basis"].get(*key)?.as_u64();
+    counts.iter().filter_map(count).sum()
 }
 
 impl Culprit {
@@ -152,6 +203,28 @@ mod tests {
         );
         assert_eq!(counted(r#"{"type": "hit", "lost": 1}"#), None);
         assert_eq!(counted("no JSON"), None);
+    }
+
+    #[test]
+    fn of_a_recording_each_activation_has_its_own_time_and_those_who_took_it() {
+        let sum = |comm: &str, ns: i64| -> Value {
+            let task = json!({"comm": comm});
+            json!({"kind": "run_queue_wait", "task": task, "duration_ns": ns})
+        };
+        let one = |end_ns: i64, comm: &str| {
+            json!({"task": {"comm": "v"}, "origin_ns": 0, "end_ns": end_ns,
+                "ledger": {"sums": [sum(comm, end_ns - 5)]}})
+        };
+        let verdict = json!({"conclusive": true, "sentence": "so", "culprits": [sum("a", 85)]});
+        let diagnosis = json!({"activations": [one(90, "a"), one(60, "b")], "groups": [
+            {"members": [0, 1], "signature": "x", "worst_ns": 90, "verdict": verdict}]});
+        let hits = Hit::all(&diagnosis, "recording");
+        let found: Vec<_> = hits
+            .iter()
+            .map(|hit| (&*hit.culprits[0].names[0], hit.culprits[0].duration_ns))
+            .collect();
+        assert_eq!(found, [("a", 85), ("b", 55)]);
+        assert!(hits.iter().all(|hit| hit.conclusive && hit.comm == "v"));
     }
 
     #[test]

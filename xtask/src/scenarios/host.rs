@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::language::{Scenario, VICTIM};
 use super::place::HOST;
 use super::score::Score;
-use super::session::{self, LOG, PLAYED, SNAPSHOTS, Session, WATCH};
+use super::session::{self, DIAGNOSIS, LOG, PLAYED, RECORDING, SNAPSHOTS, Session, WATCH};
 use crate::{lock, run};
 
 /// Under one watch; others who wait for the lock have their turn in between.
@@ -30,21 +30,27 @@ pub struct Host<'a> {
     pub actor: PathBuf,
     pub program: PathBuf,
     pub artefacts: &'a Path,
+    /// Recorded and diagnosed, where a watch looks on otherwise.
+    pub recorded: bool,
 }
 
 impl Host<'_> {
     /// Plays and judges `scenarios`, batch by batch, each under a watch of its own.
     pub fn play(&self, scenarios: &[Scenario], score: &mut Score) -> Result<()> {
         for (number, batch) in scenarios.chunks(BATCH).enumerate() {
-            let folder = self.artefacts.join(format!("host-{number}"));
+            let name = if self.recorded { "recorded" } else { "host" };
+            let folder = self.artefacts.join(format!("{name}-{number}"));
             crate::vm::cache::remove(&folder)?;
             fs::create_dir_all(&folder)?;
-            self.batch(&folder, batch)?;
+            match self.recorded {
+                true => self.recording(&folder, batch)?,
+                false => self.batch(&folder, batch)?,
+            }
             let session = Session {
                 folder,
                 scenarios: batch,
                 place: HOST,
-                name: "host".to_owned(),
+                name: name.to_owned(),
                 program: self.program.clone(),
             };
             session::judge_all(&session, score)?;
@@ -64,6 +70,34 @@ impl Host<'_> {
         let played = run::must_succeed(&mut play);
         watch.end()?;
         played
+    }
+}
+
+impl Host<'_> {
+    fn recording(&self, folder: &Path, batch: &[Scenario]) -> Result<()> {
+        let file = folder.join(PLAYED);
+        fs::write(&file, session::text(batch))?;
+        let recording = folder.join(SNAPSHOTS).join(RECORDING);
+        fs::create_dir_all(folder.join(SNAPSHOTS))?;
+        let held = lock::acquire()?;
+        let mut record = Command::new(&self.program);
+        record.arg("record").arg("-o").arg(&recording);
+        record.args(["--buffer", "16M", "--", "sh", "-c"]);
+        record.arg("exec \"$0\" \"$1\" > \"$2\"");
+        record.arg(&self.actor).arg(&file).arg(folder.join(LOG));
+        record.stdout(File::create(folder.join("record.out"))?);
+        record.stderr(File::create(folder.join("record.log"))?);
+        // Its exit code is about what was late.
+        record.status().context("cannot start rtscope")?;
+        drop(held);
+        let mut diagnose = Command::new(&self.program);
+        diagnose.arg("diagnose").arg(&recording);
+        diagnose.args(["--task", VICTIM, "--over", &format!("{}us", HOST.over_us)]);
+        diagnose.args(["--until", "block", "--worst", "100000", "--json"]);
+        diagnose.stdout(File::create(folder.join(DIAGNOSIS))?);
+        diagnose.stderr(File::create(folder.join("diagnose.log"))?);
+        diagnose.status().context("cannot start rtscope")?;
+        Ok(())
     }
 }
 

@@ -16,6 +16,9 @@ pub enum Grade {
     Open,
     /// The right one, for a time that is not true.
     Inexact,
+    /// Nobody was accused, and by the actor's own pulse the machine did not run the CPU for a good
+    /// part of the time: nobody could say more.
+    Stood,
     /// Who did it, for as long as it was.
     Right,
     /// Somebody outside of the scenario was accused, and the events of the snapshot bear it out.
@@ -25,10 +28,11 @@ pub enum Grade {
 }
 
 /// All of them, as the columns of tables.
-pub const GRADES: [(Grade, &str); 7] = [
+pub const GRADES: [(Grade, &str); 8] = [
     (Grade::Right, "right"),
     (Grade::Silent, "silent, as it must be"),
     (Grade::Open, "inconclusive"),
+    (Grade::Stood, "the machine stood"),
     (Grade::Unseen, "unseen"),
     (Grade::Inexact, "inexact"),
     (Grade::Foreign, "others, borne out"),
@@ -55,6 +59,9 @@ const END_NS: i64 = 2_500_000;
 /// An innocent may have had so many percent of the time that a culprit is given.
 const SHARE_PERCENT: i64 = 25;
 
+/// With one part of so many a machine that stands still takes what a verdict needs.
+const STOOD_PART: i64 = 3;
+
 /// One scenario's evidence.
 struct Case<'a> {
     scenario: &'a Scenario,
@@ -73,7 +80,12 @@ pub fn judge(
     place: Place,
 ) -> Judgement {
     let window = played.begin_ns..played.end_ns + TAIL_NS;
-    let ours = |hit: &&Hit| window.contains(&hit.end_ns) && hit.origin_ns < played.end_ns;
+    // Before that it only gets ready, and has neither its policy nor, to a watch, its name.
+    let ready_ns = played.activations().map(|entry| entry.due_ns).min();
+    let ours = |hit: &&Hit| {
+        let begun = ready_ns.is_none_or(|ready_ns| hit.end_ns >= ready_ns);
+        begun && window.contains(&hit.end_ns) && hit.origin_ns < played.end_ns
+    };
     let case = Case {
         scenario,
         played,
@@ -101,6 +113,9 @@ impl Case<'_> {
             true => self.of_accusation(hit),
             // Beside the fault it is the machine's own noise, and nobody is accused of it.
             false => match self.is_of_fault(hit.span()) && self.expects_somebody() {
+                true if self.stood_ns(hit.span()) * STOOD_PART >= hit.end_ns - hit.origin_ns => {
+                    (Grade::Stood, "the machine stood still: ")
+                }
                 true => (Grade::Open, ""),
                 false => (Grade::Silent, ""),
             },
@@ -123,16 +138,20 @@ impl Case<'_> {
         };
         let latency_ns = hit.end_ns - hit.origin_ns;
         let counts = |culprit: &&Culprit| culprit.duration_ns * 100 > latency_ns * SHARE_PERCENT;
-        let innocent = |name: &String| self.is_of_role("innocent", name);
+        let innocent = |culprit: &Culprit| {
+            let mut names = culprit.names.iter();
+            names.any(|name| self.is_of_role("innocent", name)) && !self.is_another(culprit)
+        };
         let mut named = hit.culprits.iter().filter(counts);
         if hit.comm != VICTIM {
             return (Grade::Wrong, "another task is said to be late: ");
         }
-        if named.any(|culprit| culprit.names.iter().any(innocent)) {
+        if named.any(innocent) {
             return (Grade::Wrong, "an innocent is named: ");
         }
         if !self.is_meant(first) {
             let known = first.names.iter().any(|name| self.plays(name));
+            let known = known && !self.is_another(first);
             return match known || self.is_of_injector(first) {
                 true => (Grade::Wrong, "not the kind and name of the fault: "),
                 false => (Grade::Foreign, ""),
@@ -187,6 +206,20 @@ impl Case<'_> {
         Some(judgement(Grade::Unseen, &why))
     }
 
+    /// For how long the machine did not run a CPU in a span, by the actor's pulse. Faults of the
+    /// kernel stop it too, and tasks with a deadline go ahead of it.
+    fn stood_ns(&self, span: (i64, i64)) -> i64 {
+        let mut tasks = self.scenario.tasks.iter();
+        if tasks.any(|task| task.policy.starts_with("dl:")) {
+            return 0;
+        }
+        let of = |roles: &[&str]| {
+            let entries = self.played.entries.iter();
+            covered_ns(entries.filter(|entry| roles.contains(&&*entry.role)), span)
+        };
+        of(&["machine", "kernel"]) - of(&["kernel"])
+    }
+
     fn over_ns(&self) -> i64 {
         self.scenario.over_us as i64 * 1000
     }
@@ -195,6 +228,17 @@ impl Case<'_> {
         let ends = ["hog-dies", "hog-forks"].contains(&self.scenario.fault.as_str());
         let end_ns = if ends { END_NS } else { 0 };
         (self.place.error_us as i64 * 1000).max(of_ns / 10) + end_ns
+    }
+
+    /// Whether it is a task of the machine that is called like an innocent.
+    fn is_another(&self, culprit: &Culprit) -> bool {
+        let mut called = self.played.tasks.iter();
+        let is_it = |(name, tid): &(String, i64)| {
+            culprit.names.contains(name) && (culprit.tid == *tid || *tid == 0)
+        };
+        let mut names = culprit.names.iter();
+        let innocent = names.any(|name| self.is_of_role("innocent", name));
+        innocent && !self.played.tasks.is_empty() && !called.any(is_it)
     }
 
     fn plays(&self, name: &str) -> bool {
@@ -268,3 +312,7 @@ impl Case<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

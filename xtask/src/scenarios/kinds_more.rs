@@ -239,6 +239,8 @@ pub fn no_room(draw: &mut Draw) {
     let at = format!("at {}us", draw.at_us(length_us));
     let (hog, burn) = (draw.name(), format!("burn {length_us}us"));
     draw.task("culprit", hog, "fifo:20", &["cpu=1"], &[&at, &burn]);
+    // A recording follows who woke it.
+    draw.accuse("run_queue_wait", hog);
     draw.silence("nothing says why nobody reads");
     draw.short_innocent();
 }

@@ -10,6 +10,8 @@ pub struct Played {
     /// On CLOCK_MONOTONIC, as all instants here.
     pub begin_ns: i64,
     pub end_ns: i64,
+    /// Its tasks: what each is called at first, and its number.
+    pub tasks: Vec<(String, i64)>,
     /// In the order in which they ended.
     pub entries: Vec<Entry>,
 }
@@ -100,8 +102,11 @@ pub fn parse(text: &str) -> Vec<Played> {
                 name: name.to_owned(),
                 begin_ns: begin.parse().unwrap_or_default(),
                 end_ns: end.parse().unwrap_or_default(),
-                entries: Vec::new(),
+                ..Played::default()
             });
+        } else if let (Some(played), ["task", name, tid]) = (all.last_mut(), &words[..]) {
+            let tid = tid.parse().unwrap_or_default();
+            played.tasks.push(((*name).to_owned(), tid));
         } else if let (Some(played), Some(entry)) = (all.last_mut(), Entry::parse(line)) {
             played.entries.push(entry);
         }
@@ -139,6 +144,7 @@ mod tests {
     fn each_line_belongs_to_the_scenario_before_it() {
         let text = "\
 scenario a 100 900
+task lab-victim 7
 victim lab-victim 7 activation - 200 210 220
 culprit hog 8 burn - 300 300 400
 helper feeder 9 activation - 300 300 400
@@ -153,6 +159,7 @@ nonsense
             .map(|played| (played.name.as_str(), played.entries.len()))
             .collect();
         assert_eq!(names, [("a", 3), ("b", 2)]);
+        assert_eq!(all[0].tasks, [("lab-victim".to_owned(), 7)]);
         assert_eq!(all[0].activations().count(), 1);
         let faults = |at: usize| all[at].faults().map(|entry| entry.name.as_str()).collect();
         let found: [Vec<&str>; 2] = [faults(0), faults(1)];

@@ -43,15 +43,17 @@ pub const USAGE: &str = "\
                     what is drawn
   scenarios host [--seed N] [--count M] [--kind PART] [--fixed] [--program RTSCOPE] [FILE…]
                     drawn scenarios, or those of files, on this machine;
-                    with those that were once answered wrongly
+                    with those that were once answered wrongly; --recorded: by a
+                    recording and its diagnosis in place of a watch
   scenarios guests [--kernel K] [--place exact|causal] (the same options)
                     the same on other kernels under the emulator
   scenarios judge [--place P] FOLDER…
                     what sessions left, judged again
   scenarios advice [--kind PART] [--program RTSCOPE]
                     the advice on faults that come again, applied as it is printed: are they gone?
-  scenarios healthy [--minutes N] [--program RTSCOPE]
-                    a busy machine without a fault: whom does a watch accuse?";
+  scenarios healthy [--minutes N] [--kernel K] [--program RTSCOPE]
+                    a busy machine without a fault, this one or a guest: whom does
+                    a watch accuse?";
 
 /// Drawn in `make test`, here and on one other kernel.
 const CORE_HOST: u64 = 30;
@@ -74,6 +76,8 @@ struct Asked {
     files: Vec<PathBuf>,
     /// The cells that were once wrong first.
     fixed: bool,
+    /// By a recording, not by a watch.
+    recorded: bool,
 }
 
 /// Does what `words` say.
@@ -91,18 +95,35 @@ pub fn run(repository: &Path, words: &[&str]) -> Result<ExitCode> {
         }
         "host" => {
             let scenarios = asked.scenarios(repository, place::HOST)?;
-            play_here(repository, &mut suite, &scenarios, &mut score)?;
+            let by = (repository, asked.recorded);
+            play_here(by, &mut suite, &scenarios, &mut score)?;
         }
         "guests" => in_guests(repository, &mut suite, &asked, &mut score)?,
         "judge" => judge_again(&mut suite, &asked, &mut score)?,
         "advice" => return advice::run(repository, &mut suite, &asked.kind),
-        "healthy" => return healthy::run(repository, &mut suite, asked.minutes),
+        "healthy" => return healthy(repository, &mut suite, &asked),
         _ => anyhow::bail!("no such chore\nusage: cargo xtask CHORE\n{USAGE}"),
     }
     println!("seed {}, {} cells", asked.seed, score.len());
     print!("{}", score.text());
     score.write(&suite.artefacts().join("scenarios.json"))?;
     Ok(match score.wrong().is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// A busy machine: this one, or guests with the kernels that are named.
+fn healthy(repository: &Path, suite: &mut Suite, asked: &Asked) -> Result<ExitCode> {
+    if asked.kernels.is_empty() {
+        return healthy::run(repository, suite, asked.minutes);
+    }
+    let _mine = cache::lock_in(suite.artefacts())?;
+    let mut clean = true;
+    for kernel in asked.chosen(repository)? {
+        clean &= healthy::in_guest(repository, suite, &kernel.fetch()?, asked.minutes)?;
+    }
+    Ok(match clean {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
@@ -120,6 +141,7 @@ impl Asked {
             program: None,
             files: Vec::new(),
             fixed: false,
+            recorded: false,
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -135,6 +157,7 @@ impl Asked {
                 "--kind" => asked.kind = value()?.to_string(),
                 "--kernel" => asked.kernels.push(value()?.to_string()),
                 "--fixed" => asked.fixed = true,
+                "--recorded" => asked.recorded = true,
                 "--program" => asked.program = Some(std::path::absolute(value()?)?),
                 "--place" => {
                     let name = value()?;
@@ -145,6 +168,18 @@ impl Asked {
             }
         }
         Ok(asked)
+    }
+
+    /// The kernels that are named; all where none is.
+    fn chosen(&self, repository: &Path) -> Result<Vec<Kernel>> {
+        let mut all = kernel::table(repository)?;
+        all.retain(|kernel| self.kernels.is_empty() || self.kernels.contains(&kernel.name));
+        ensure!(
+            !all.is_empty(),
+            "no kernel {}; see: cargo xtask vm list",
+            self.kernels.join(", ")
+        );
+        Ok(all)
     }
 
     /// Those of the files, else those that are drawn.
@@ -206,13 +241,13 @@ pub fn test(repository: &Path, scope: Scope) -> Result<Outcome> {
     suite.program = suite::tested(repository, suite.profile);
     let (mut score, mut again) = (Score::default(), Score::default());
     let mut scenarios = asked.scenarios(repository, place::HOST)?;
-    play_here(repository, &mut suite, &scenarios, &mut score)?;
+    play_here((repository, false), &mut suite, &scenarios, &mut score)?;
     let mut text = format!("seed {}\n", asked.seed);
     let wrong: Vec<String> = score.wrong().into_iter().map(str::to_owned).collect();
     if !wrong.is_empty() {
         scenarios.retain(|scenario| wrong.contains(&scenario.name));
         let times = [scenarios.as_slice(); AGAIN].concat();
-        play_here(repository, &mut suite, &times, &mut again)?;
+        play_here((repository, false), &mut suite, &times, &mut again)?;
         text += &format!(
             "wrong once, and so played {AGAIN} times more:\n{}\n",
             again.text()
@@ -247,7 +282,7 @@ fn seed_of_the_day() -> u64 {
 }
 
 fn play_here(
-    repository: &Path,
+    (repository, recorded): (&Path, bool),
     suite: &mut Suite,
     scenarios: &[Scenario],
     score: &mut Score,
@@ -258,6 +293,7 @@ fn play_here(
         actor: host::actor(repository, suite.artefacts())?,
         program,
         artefacts: &artefacts,
+        recorded,
     };
     here.play(scenarios, score)
 }
@@ -266,14 +302,11 @@ fn in_guests(repository: &Path, suite: &mut Suite, asked: &Asked, score: &mut Sc
     let _mine = cache::lock_in(suite.artefacts())?;
     let lack = emulator::lack();
     ensure!(lack.is_none(), "{}", lack.unwrap_or_default());
-    let all = kernel::table(repository)?;
-    let wanted =
-        |kernel: &&Kernel| asked.kernels.is_empty() || asked.kernels.contains(&kernel.name);
     let places = asked
         .place
         .map_or(vec![place::EXACT, place::CAUSAL], |place| vec![place]);
     let mut failed = Vec::new();
-    for kernel in all.iter().filter(wanted) {
+    for kernel in asked.chosen(repository)? {
         let fetched = kernel.fetch()?;
         for place in &places {
             let scenarios = asked.scenarios(repository, *place)?;

@@ -59,7 +59,10 @@ impl Score {
             .iter()
             .map(|(_, name)| format!(" {name} |"))
             .collect();
-        let mut text = format!("| {head} | cells |{columns}\n|---|{}\n", "---:|".repeat(8));
+        let mut text = format!(
+            "| {head} | cells |{columns}\n|---|{}\n",
+            "---:|".repeat(GRADES.len() + 1)
+        );
         for (name, grades) in lines.iter().chain([(&"all".to_owned(), &all)]) {
             let count = |grade: &Grade| grades.iter().filter(|one| *one == grade).count();
             let counts = GRADES
@@ -148,10 +151,10 @@ mod tests {
         }
         let text = score.text();
         for line in [
-            "| host | 3 | 1 | 0 | 1 | 0 | 0 | 0 | 1 |\n",
-            "| hog | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |\n",
-            "| stop | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 |\n",
-            "| complete | 3 | 1 | 0 | 1 | 0 | 0 | 0 | 1 |\n",
+            "| host | 3 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |\n",
+            "| hog | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |\n",
+            "| stop | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |\n",
+            "| complete | 3 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |\n",
             "- Wrong: hog-1-2 (host): so\n",
         ] {
             assert!(text.contains(line), "{line}{text}");

@@ -18,6 +18,10 @@ pub const PLAYED: &str = "scenarios";
 pub const LOG: &str = "actor";
 pub const WATCH: &str = "watch.json";
 pub const SNAPSHOTS: &str = "snapshots";
+/// In place of the watch's: what the diagnosis of a recording said, and the recording, in
+/// `SNAPSHOTS`.
+pub const DIAGNOSIS: &str = "diagnosis.json";
+pub const RECORDING: &str = "recording";
 const TOLD: &str = "late.ndjson";
 /// What fell short is kept there, a folder each.
 const KEPT: &str = "kept";
@@ -39,6 +43,45 @@ pub struct Session<'a> {
     pub program: PathBuf,
 }
 
+/// What was said in a session.
+struct Heard {
+    hits: Vec<Hit>,
+    /// The spans of all late activations that were told, with a snapshot or in short.
+    told: Vec<(i64, i64)>,
+    /// How many more were counted and could not be judged.
+    counted: u64,
+}
+
+impl Heard {
+    fn of(folder: &Path) -> Result<Heard> {
+        let read = |name: &str| {
+            let path = folder.join(name);
+            fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))
+        };
+        if let Ok(said) = read(DIAGNOSIS) {
+            let diagnosis = serde_json::from_str(&said).context("no diagnosis")?;
+            let hits = Hit::all(&diagnosis, RECORDING);
+            return Ok(Heard {
+                told: hits.iter().map(Hit::span).collect(),
+                counted: hit::unjudged(&diagnosis),
+                hits,
+            });
+        }
+        let said = read(WATCH)?;
+        // Beside the snapshots, or where an earlier judgement put it; nowhere: nothing was late.
+        let told = read(&format!("{SNAPSHOTS}/{TOLD}")).or_else(|_| read(TOLD));
+        Ok(Heard {
+            hits: said.lines().filter_map(Hit::parse).collect(),
+            told: told
+                .unwrap_or_default()
+                .lines()
+                .filter_map(Hit::told)
+                .collect(),
+            counted: said.lines().filter_map(hit::counted).sum(),
+        })
+    }
+}
+
 /// Judges a session, adds it to the score and keeps the evidence of what fell short.
 pub fn judge_all(session: &Session<'_>, score: &mut Score) -> Result<()> {
     let Session {
@@ -49,13 +92,7 @@ pub fn judge_all(session: &Session<'_>, score: &mut Score) -> Result<()> {
         fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))
     };
     let played = log::parse(&read(LOG)?);
-    let said = read(WATCH)?;
-    let hits: Vec<Hit> = said.lines().filter_map(Hit::parse).collect();
-    let mut counted = said.lines().filter_map(hit::counted).sum::<u64>();
-    // Beside the snapshots, or where an earlier judgement put it; nowhere: nothing was late.
-    let told = read(&format!("{SNAPSHOTS}/{TOLD}")).or_else(|_| read(TOLD));
-    let told = told.unwrap_or_default();
-    let told: Vec<(i64, i64)> = told.lines().filter_map(Hit::told).collect();
+    let mut heard = Heard::of(folder)?;
     ensure!(
         played.len() == scenarios.len(),
         "{} of {} scenarios were played, the last is {:?}",
@@ -69,15 +106,16 @@ pub fn judge_all(session: &Session<'_>, score: &mut Score) -> Result<()> {
             "another order: {}",
             played.name
         );
-        let mut judgement = judge(scenario, played, (&hits, &told), session.place);
+        let said = (&heard.hits[..], &heard.told[..]);
+        let mut judgement = judge(scenario, played, said, session.place);
         session.look_into(&mut judgement)?;
         // It said so at its end, with the number of those of which it could not say more.
-        if judgement.grade == Grade::Unseen && counted > 0 {
-            counted -= 1;
+        if judgement.grade == Grade::Unseen && heard.counted > 0 {
+            heard.counted -= 1;
             judgement.grade = Grade::Open;
             judgement.why.push_str(", but that it was not judged");
         }
-        let wanted = [Grade::Wrong, Grade::Unseen, Grade::Inexact];
+        let wanted = [Grade::Wrong, Grade::Unseen, Grade::Open, Grade::Inexact];
         if wanted.contains(&judgement.grade) {
             session.keep(scenario, &judgement)?;
         }
@@ -89,6 +127,9 @@ pub fn judge_all(session: &Session<'_>, score: &mut Score) -> Result<()> {
             judgement,
         });
     }
+    // One for all cells; what there is not has nobody missing it.
+    let recording = folder.join(SNAPSHOTS).join(RECORDING);
+    fs::rename(recording, folder.join(KEPT).join(RECORDING)).ok();
     // What there is not: nothing was late.
     fs::rename(folder.join(SNAPSHOTS).join(TOLD), folder.join(TOLD)).ok();
     fs::remove_dir_all(folder.join(SNAPSHOTS)).ok();
@@ -117,7 +158,8 @@ impl Session<'_> {
         fs::create_dir_all(&to)?;
         fs::write(to.join("scenario"), scenario.to_string())?;
         fs::write(to.join("why"), format!("{judgement:#?}\n"))?;
-        if let Some(from) = judgement.hit.as_ref().and_then(|hit| self.snapshot(hit)) {
+        let snapshot = judgement.hit.as_ref().and_then(|hit| self.snapshot(hit));
+        if let Some(from) = snapshot.filter(|path| !path.ends_with(RECORDING)) {
             fs::rename(&from, to.join("snapshot")).ok(); // two may share one
         }
         Ok(())
