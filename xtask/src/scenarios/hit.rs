@@ -64,7 +64,9 @@ impl Hit {
     fn by_its_own_ledger(&mut self, activation: &Value, group: Option<&Value>) {
         let latency_ns = self.end_ns - self.origin_ns;
         let is_worst = group.is_none_or(|group| group["worst_ns"] == latency_ns);
-        if is_worst || self.culprits.is_empty() {
+        // Its own work is a cause by itself, and all of it.
+        let is_own = |first: &Culprit| first.kind == "own_run";
+        if is_worst || self.culprits.first().is_none_or(is_own) {
             return;
         }
         let sums = activation["ledger"]["sums"]

@@ -126,8 +126,8 @@ pub fn lock_chain(draw: &mut Draw) {
     let at = format!("at {}us", at_us + draw.place.over_us / 10);
     let steps = [&at, "lock m", "lock n", "work 50us", "unlock n", "unlock m"];
     draw.task("helper", middle, "fifo:15", &["cpu=0"], &steps);
-    draw.accuse("lock_wait|run_queue_wait", last);
-    draw.accuse("lock_wait|run_queue_wait", middle);
+    draw.accuse("lock_wait|run_queue_wait|upstream", last);
+    draw.accuse("lock_wait|run_queue_wait|upstream", middle);
     if is_preempted {
         let above = draw.above(1);
         let at = format!("at {}us", at_us + draw.place.over_us / 4);
