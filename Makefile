@@ -68,6 +68,9 @@ test-all: ui
 	cargo xtask lock tests/peers/two_hosts.py $(RTSCOPE)
 	cargo build --release --package fleet --example generate
 	tests/peers/fleet.sh $(TARGET_DIR)/release/examples/generate
+	cargo xtask lock tests/peers/otlp.sh $(RTSCOPE)
+	RTSCOPE_MONITOR_KILLS=200 RTSCOPE_MONITOR_DAYS=90 \
+		cargo test --release --package monitor --test writer_killed
 	cargo xtask lock tests/peers/s3.sh $(RTSCOPE)
 	cargo build --release --package cli --features arrow --target-dir $(TARGET_DIR)/arrow
 	cargo xtask lock tests/peers/duckdb.sh $(TARGET_DIR)/arrow/release/rtscope

@@ -150,6 +150,7 @@ struct task_struct {
 	int normal_prio; // without what others lend it
 	int pid;
 	int tgid;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct css_set *cgroups;

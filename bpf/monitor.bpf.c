@@ -286,6 +286,13 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	return 0;
 }
 
+// Whether a task is the monitor's own, or of a process that it started.
+static __always_inline bool is_ours(struct task_struct *task)
+{
+	return task->tgid == own_tgid ||
+	       BPF_CORE_READ(task, group_leader, real_parent, tgid) == own_tgid;
+}
+
 static __always_inline void monitor_resolve(struct task_struct *task, const char *comm)
 {
 	struct monitored *state;
@@ -296,6 +303,7 @@ static __always_inline void monitor_resolve(struct task_struct *task, const char
 		return;
 	}
 	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
+	state->ours = is_ours(task);
 	if (config.target_kind == RTS_TARGET_FLAGGED)
 		state->target = filter_asked_for(task, comm);
 }
@@ -327,7 +335,7 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	char comm[RTS_COMM_LENGTH];
 
-	monitor_tgid = bpf_get_current_pid_tgid() >> 32;
+	meant_know_ourselves(config.levels_up);
 	if (!task || !task->pid)
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);

@@ -43,7 +43,8 @@ struct monitored {
 	rts_u8 wake;
 	rts_u8 group;
 	rts_u8 target; // resolved once: by name, tid or process
-	rts_u8 passes; // resolved once: a kernel thread that only passes on the work of others
+	rts_u8 passes : 1; // resolved once: a kernel thread that only passes on the work of others
+	rts_u8 ours : 1;   // resolved once: of the monitor, or of the watch that it started
 	rts_u8 kept;   // what the timer interrupted is below
 	rts_u8 mode;
 	rts_u8 counted; // `counts` are known
@@ -52,6 +53,7 @@ struct monitored {
 	struct armed_sleep armed;
 	rts_u64 instruction; // 0: not known
 	struct rts_task interrupted;
+	struct meant meant; // of its control groups alone, where some are asked for
 };
 
 // The timer's function that runs on this CPU. The kernel has interrupts off meanwhile: whoever is
@@ -111,9 +113,6 @@ struct {
 	__type(value, struct rts_monitor_losses);
 } monitor_losses SEC(".maps");
 
-// The process of the monitor, as the kernel numbers it: whoever reads the iterator at the start.
-static rts_s32 monitor_tgid;
-
 #define MONITOR_LOSSES(field, count)                                       \
 	do {                                                               \
 		rts_u32 cpu = bpf_get_smp_processor_id();                  \
@@ -140,9 +139,10 @@ static __always_inline bool may_be_meant(const struct task_struct *task)
 static __always_inline bool group_of(struct monitored *state, struct task_struct *task)
 {
 	bool real_time = task->prio < PRIO_FAIR_MIN && !state->passes;
-	bool named = state->target || (config.prios_length && filter_prio(task->prio));
+	bool asked_for = state->target || group_has_member(&state->meant, task);
+	bool named = asked_for || (config.prios_length && filter_prio(task->prio));
 
-	if (task->tgid == monitor_tgid && !state->target)
+	if (state->ours && !asked_for)
 		return false;
 	state->group = (real_time ? RTS_GROUP_REAL_TIME : 0) | (named ? RTS_GROUP_NAMED : 0);
 	return monitor_config.every_task || named ||

@@ -1,6 +1,7 @@
 // The page of a watch: hits as they happen, and the whole answer of the one that is chosen.
 
 import { grid, value, words } from "./grid";
+import { showInside } from "./inside";
 import { counted, duration, el, named } from "./text";
 
 interface Hit {
@@ -52,7 +53,6 @@ function list() {
   by("hits").replaceChildren(grid("hits", [{ text: "when", number: true }, { text: "latency", number: true }, { text: "late" }, { text: "why", wide: true }], lines));
 }
 
-/** Shows the answer inside of a tree of its own: its style and ours do not meet. */
 async function show() {
   const hit = hits.find((one) => one.number === chosen);
   if (!hit || shown === chosen) return;
@@ -60,14 +60,7 @@ async function show() {
   if (!hit.has_page) { inside.replaceChildren(el("p", { text: hit.snapshot ? `rtscope diagnose ${hit.snapshot} -v` : "this hit has no snapshot" })); return; }
   const text = await (await ask(`hit?number=${hit.number}`)).text();
   if (shown !== hit.number) return;
-  // The policy of this page takes no styles that are written into text: they are set, one by one. In text, '<' begins a tag alone.
-  const sheets = [...text.matchAll(/<style>([^<]*)<\/style>/g)].map((found) => found[1]!), style = new CSSStyleSheet();
-  const page = new DOMParser().parseFromString(text.replace(/<style>[^<]*<\/style>/g, "").replace(/(<[^<>]*?) style="/g, '$1 data-style="'), "text/html");
-  style.replaceSync(sheets.join("\n").replace(/:root|\bbody\b/g, ":host"));
-  inside.adoptedStyleSheets = [style];
-  for (const one of page.querySelectorAll("script")) one.remove();
-  inside.replaceChildren(...page.body.childNodes);
-  for (const one of inside.querySelectorAll<HTMLElement | SVGElement>("[data-style]")) one.style.cssText = one.dataset.style ?? "";
+  showInside(inside, text);
 }
 
 document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";

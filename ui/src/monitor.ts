@@ -4,19 +4,23 @@ import { type Box, legend, logScale, places } from "./axis";
 import { Chart, point } from "./chart";
 import { css, onColour, themeChanged } from "./colours";
 import { grid, value, words } from "./grid";
+import { showInside } from "./inside";
 import type { Pen } from "./pen";
 import { choice, count, counted, duration, el, named, percent, problem, round } from "./text";
 
 interface Task { tid: number; prio: number; name: string }
+/** What a watch said of an activation over the limit. */
+interface Late { latency_ns: number; cause: string; proven: boolean; sentence: string; ledger: [string, number][]; advice: string[]; snapshot: string | null }
 interface Worst {
   cpu: number; value_ns: number; at_ns: number; timer_ns: number | null; wakeup_ns: number; switch_ns: number; return_ns: number; phase: string;
-  victim: Task | null; running_at_the_time: Task | null; interrupted: string; function: string | null; call: string | null; stack: string[];
+  victim: Task | null; running_at_the_time: Task | null; interrupted: string; function: string | null; call: string | null; stack: string[]; late: Late | null;
 }
 interface Cpu { cpu: number; samples: number; min_ns: number; mean_ns: number; p99_ns: number | null; p999_ns: number | null; max_ns: number; buckets_ns: [number, number, number][] }
-interface Stretch { begin_ns: number; end_ns: number; max_ns: number; lost: number; intervals: number }
+interface Stretch { begin_ns: number; end_ns: number; p50_ns: number | null; p99_ns: number | null; p999_ns: number | null; max_ns: number; lost: number; intervals: number }
+interface Ridge { begin_ns: number; end_ns: number; buckets_ns: [number, number, number][] }
 interface Page {
   host: string | null; kernel: string | null; runs: number; intervals: number; scope: string; phase: string; scopes: string[]; phases: string[];
-  lost: number; hidden: number; unsaved: number; cost_ns: number; elapsed_ns: number; cpus: Cpu[]; over_time: Stretch[]; worst: Worst[];
+  lost: number; hidden: number; unsaved: number; cost_ns: number; elapsed_ns: number; cpus: Cpu[]; over_time: Stretch[]; ridges: Ridge[]; worst: Worst[];
 }
 
 /** Told apart by everybody: the set of Okabe and Ito. */
@@ -33,7 +37,8 @@ const PARTS: [keyof Worst & `${string}_ns`, string, string][] = [["timer_ns", "t
 
 const by = (id: string) => document.getElementById(id)!;
 const asked = { last_ns: String(24 * HOUR), scope: "", phase: "" };
-let page: Page | null = null, chosen: Worst | null = null;
+const token = new URLSearchParams(location.search).get("token") ?? "";
+let page: Page | null = null, chosen: Worst | null = null, shown = "", asRidges = false;
 const bars = new Chart(drawBars), line = new Chart(drawLine);
 const box = (chart: Chart): Box => ({ left: 66, top: 24, width: Math.max(chart.width - 78, 10), height: Math.max(chart.height - 46, 10) });
 const colourOf = (cpu: number) => COLOURS[cpu % COLOURS.length]!;
@@ -45,10 +50,12 @@ const wall = (ns: number, seconds = true) => {
 const taskName = (task: Task | null) => (task ? (task.tid === 0 ? "the idle task" : `${named(task.name)} (${task.tid})`) : "nobody was seen");
 const urgency = (task: Task | null) => (!task || task.tid === 0 ? "" : task.prio < 0 ? "deadline" : task.prio < 99 ? `rt ${99 - task.prio}` : "fair");
 
+const ask = (path: string) => fetch(`api/v1/${path}`, token ? { headers: { Authorization: `Bearer ${token}` } } : {});
+
 async function load() {
   const query = Object.entries(asked).filter(([, text]) => text).map(([key, text]) => `${key}=${text}`).join("&");
   try {
-    const answer = await fetch(`api/v1/monitor?${query}`);
+    const answer = await ask(`monitor?${query}`);
     const found = await answer.json();
     if (!answer.ok) throw new Error([found.error?.what, found.error?.found, found.error?.fix].filter(Boolean).join(" · "));
     page = found as Page;
@@ -128,12 +135,16 @@ function steps(pen: Pen, buckets: [number, number, number][], xOf: (ns: number) 
   }
 }
 
+/** Whose share of the samples was not longer, and how its line looks. */
+const BANDS: [keyof Stretch & `p${string}`, string, string][] = [["p999_ns", "99.9 %", "#d55e00"], ["p99_ns", "99 %", "#e69f00"], ["p50_ns", "half", "#009e73"]];
+
 function drawLine(pen: Pen) {
+  if (asRidges) { drawRidges(pen); return; }
   const all = page?.over_time ?? [], area = box(line);
   const known = all.filter((one) => one.max_ns > 0);
   if (!known.length) return;
   const [begin, end] = [all[0]!.begin_ns, all.at(-1)!.end_ns];
-  const most = known.reduce((a, one) => Math.max(a, one.max_ns), 1), least = known.reduce((a, one) => Math.min(a, one.max_ns), most);
+  const most = known.reduce((a, one) => Math.max(a, one.max_ns), 1), least = known.reduce((a, one) => Math.min(a, one.p50_ns ?? one.max_ns), most);
   const y = logScale(pen, area, least / 1.5, most * 1.5), xOf = (ns: number) => area.left + ((ns - begin) / Math.max(end - begin, 1)) * area.width, ground = area.top + area.height;
   for (const one of all) {
     const x = xOf(one.begin_ns), w = Math.max(xOf(one.end_ns) - x - 0.5, 1.5);
@@ -144,8 +155,27 @@ function drawLine(pen: Pen) {
       pen.globalAlpha = 1;
       pen.fillRect(x, y(one.max_ns) - 1, w, 2);
     }
+    for (const [key, , colour] of BANDS) {
+      const ns = one[key];
+      if (ns === null || one.max_ns === 0) continue;
+      pen.fillStyle = colour;
+      pen.fillRect(x, y(ns) - 1, w + 0.5, 2);
+    }
     if (one.lost) { pen.fillStyle = "#d55e00"; pen.fillRect(x, ground - 3, w, 3); }
   }
+  legend(pen, area.left, line.width, [["longest", css("--accent")], ...BANDS.map(([, name, colour]): [string, string] => [name === "half" ? "half are below" : `${name} are below`, colour])]);
+  wallAxis(pen, area, begin, end);
+  if (chosen && chosen.at_ns >= begin && chosen.at_ns <= end) {
+    pen.fillStyle = "#d55e00";
+    pen.beginPath();
+    pen.arc(xOf(chosen.at_ns), y(chosen.value_ns), 5, 0, 7);
+    pen.fill();
+  }
+}
+
+/** Times of the day, or days, below a picture. */
+function wallAxis(pen: Pen, area: Box, begin: number, end: number) {
+  const xOf = (ns: number) => area.left + ((ns - begin) / Math.max(end - begin, 1)) * area.width, ground = area.top + area.height;
   pen.fillStyle = css("--faint");
   pen.fillRect(area.left, ground, area.width, 1);
   const { at } = places(begin, end, Math.max(area.width / 160, 1));
@@ -154,12 +184,44 @@ function drawLine(pen: Pen) {
     pen.fillRect(xOf(ns), ground, 1, 4);
     if (xOf(ns) + pen.measureText(text).width < area.left + area.width + 10) pen.fillText(text, xOf(ns), ground + 12);
   }
-  if (chosen && chosen.at_ns >= begin && chosen.at_ns <= end) {
-    pen.fillStyle = "#d55e00";
-    pen.beginPath();
-    pen.arc(xOf(chosen.at_ns), y(chosen.value_ns), 5, 0, 7);
-    pen.fill();
+}
+
+/** A histogram behind the other, the newest in front: OSADL's picture of months. */
+function drawRidges(pen: Pen) {
+  const all = (page?.ridges ?? []).filter((one) => one.buckets_ns.length), area = box(line);
+  if (!all.length) return;
+  const edges = all.flatMap((one) => one.buckets_ns), low = Math.max(edges.reduce((a, one) => Math.min(a, one[0]), Infinity), 1), high = edges.reduce((a, one) => Math.max(a, one[1]), low * 10);
+  const most = Math.log10(edges.reduce((a, one) => Math.max(a, one[2]), 1) + 1), ground = area.top + area.height;
+  const xOf = (ns: number) => area.left + (Math.log(Math.max(ns, low) / low) / Math.log(high / low)) * area.width;
+  const step = Math.min((area.height * 0.75) / all.length, 18), tall = Math.max(step * 3, area.height - step * all.length - 4);
+  pen.fillStyle = css("--faint");
+  for (let power = Math.ceil(Math.log10(low)); power <= Math.log10(high); power++) {
+    pen.fillRect(xOf(10 ** power), area.top, 0.5, area.height + 4);
+    if (xOf(10 ** power) + 40 < area.left + area.width) pen.fillText(round(10 ** power), xOf(10 ** power) + 3, ground + 12);
   }
+  all.forEach((one, place) => {
+    const base = ground - (all.length - 1 - place) * step, top = (count: number) => base - (Math.log10(count + 1) / most) * tall;
+    pen.beginPath();
+    pen.moveTo(xOf(one.buckets_ns[0]![0]), base);
+    let before = one.buckets_ns[0]![0];
+    for (const [from, to, samples] of one.buckets_ns) {
+      // Between two buckets that have samples there may be some that have none.
+      if (from > before) { pen.lineTo(xOf(before), base); pen.lineTo(xOf(from), base); }
+      pen.lineTo(xOf(from), top(samples));
+      pen.lineTo(xOf(to), top(samples));
+      before = to;
+    }
+    pen.lineTo(xOf(before), base);
+    pen.fillStyle = css("--raised");
+    pen.fill();
+    pen.strokeStyle = css("--accent");
+    pen.lineWidth = 1;
+    pen.stroke();
+    if (place === 0 || place === all.length - 1) {
+      pen.fillStyle = css("--faint");
+      pen.fillText(wall(one.begin_ns, false).slice(5), 2, base - 3);
+    }
+  });
 }
 
 /** The worst of the stretch that is under the mouse. */
@@ -183,6 +245,10 @@ function worst() {
 /** The parts of the one that is chosen, in the order in which they happened. */
 function ledger() {
   const one = chosen, holder = el("div", { cls: "scroll ledger" });
+  // Who reads the answer keeps it when the page is filled anew.
+  const is = JSON.stringify(one);
+  if (is === shown) return;
+  shown = is;
   by("ledger").replaceChildren(title("Where its time went", ""), holder);
   if (!one) { holder.append(el("p", { cls: "faint", text: "nothing was late" })); return; }
   const parts = PARTS.map(([key, name, colour]) => ({ ns: Number(one[key] ?? 0), name, colour })).filter((part) => part.ns > 0), whole = parts.reduce((sum, part) => sum + part.ns, 0);
@@ -195,6 +261,7 @@ function ledger() {
   }
   const lines = parts.map((part) => ({ cells: [words(part.name), value(part.ns, duration(part.ns)), { ...value(part.ns, percent(part.ns / whole)), bar: part.ns / whole, colour: part.colour }] }));
   holder.append(bar, grid("parts", [{ text: "part" }, { text: "time", number: true }, { text: "share", number: true }], lines));
+  if (one.late) told(holder, one.late);
   const culprit = one.running_at_the_time;
   const unseen = one.interrupted === "not_seen";
   const facts = [`At ${wall(one.at_ns)}.`, unseen ? `No program of the monitor was called meanwhile: the kernel's own accounts have this sample, its timer and its wake-up as one part. ${taskName(culprit)} was last seen to come on the CPU.` : `${taskName(culprit)}${urgency(culprit) ? `, ${urgency(culprit)},` : ""} had the CPU when the longest part ended; that proves nothing by itself.`,
@@ -204,7 +271,34 @@ function ledger() {
   const pre = holder.querySelector("pre");
   if (pre) pre.textContent = one.stack.map((line) => named(line)).join("\n");
   const name = one.victim?.name ?? "";
-  if (name) holder.append(el("h3", { text: "to catch the next one with proof" }), el("code", { text: `rtscope watch --task '${named(name)}' --over ${duration(one.value_ns / 2).replace(/\s|\.\d+/g, "").replace("µ", "u")}` }));
+  if (name && !one.late) holder.append(el("h3", { text: "to catch the next one with proof" }), el("code", { text: `rtscope watch --task '${named(name)}' --over ${duration(one.value_ns / 2).replace(/\s|\.\d+/g, "").replace("µ", "u")}` }));
+}
+
+/** What the watch beside the monitor found out of this one: its ledger, what to change, and its snapshot. */
+function told(holder: HTMLElement, late: Late) {
+  const whole = Math.max(late.latency_ns, 1);
+  holder.append(el("h3", { text: late.proven ? "proven by its snapshot" : "over the limit, and not proven" }));
+  if (late.sentence) holder.append(el("p", { text: late.sentence }));
+  const lines = late.ledger.map(([text, ns]) => ({ cells: [words(named(text)), value(ns, duration(ns)), { ...value(ns, percent(ns / whole)), bar: ns / whole }] }));
+  if (lines.length) holder.append(grid("told", [{ text: "who had the time", wide: true }, { text: "time", number: true }, { text: "share", number: true }], lines));
+  if (late.advice.length) holder.append(el("h3", { text: "to change it" }), ...late.advice.map((line) => el("p", {}, el("code", { text: line }))));
+  if (!late.snapshot) return;
+  const name = late.snapshot.split("/").at(-1)!, place = el("div", { cls: "answer" }), button = el("button", { text: "the whole answer", title: "As rtscope diagnose says it, from the snapshot" });
+  holder.append(el("h3", { text: "its snapshot" }), el("p", {}, el("code", { text: `rtscope diagnose ${named(late.snapshot)} -v` })), button, place);
+  button.onclick = async () => {
+    button.disabled = true;
+    button.textContent = "the snapshot is being read …";
+    try {
+      const answer = await ask(`late?snapshot=${encodeURIComponent(name)}`);
+      if (!answer.ok) { const { error } = await answer.json(); throw new Error([error?.what, error?.found, error?.fix].filter(Boolean).join(" · ")); }
+      showInside(place.shadowRoot ?? place.attachShadow({ mode: "open" }), await answer.text());
+      button.remove();
+    } catch (error) {
+      button.disabled = false;
+      button.textContent = "the whole answer";
+      note(problem(error));
+    }
+  };
 }
 
 function title(text: string, small: string): HTMLElement {
@@ -227,13 +321,16 @@ function start() {
   by("theme").onclick = other;
   document.addEventListener("keydown", (event) => { if (event.key === "l" && !event.ctrlKey && !event.metaKey) other(); });
   by("histogram").append(title("How often which latency", "both scales by powers of ten; a dot: the longest"), el("div", { cls: "chart" }, bars.canvas));
-  by("over-time").append(title("The longest over time", "click: the worst of then; red: samples were lost"), el("div", { cls: "chart" }, line.canvas));
+  const kind = choice("how it is drawn", [["bands", "as bands"], ["ridges", "as ridges"]], "bands", (text) => { asRidges = text === "ridges"; line.redraw(); });
+  const head = title("Over time", "click: the worst of then; red: samples were lost");
+  head.append(kind);
+  by("over-time").append(head, el("div", { cls: "chart" }, line.canvas));
   line.canvas.onclick = (event) => {
-    const stretch = stretchAt(event), found = page?.worst.filter((one) => stretch && one.at_ns >= stretch.begin_ns && one.at_ns <= stretch.end_ns)[0];
+    const stretch = asRidges ? undefined : stretchAt(event), found = page?.worst.filter((one) => stretch && one.at_ns >= stretch.begin_ns && one.at_ns <= stretch.end_ns)[0];
     if (found) { chosen = found; show(); }
   };
   line.canvas.onmousemove = (event) => {
-    const stretch = stretchAt(event);
+    const stretch = asRidges ? undefined : stretchAt(event);
     line.canvas.title = stretch ? `${wall(stretch.begin_ns)}: longest ${duration(stretch.max_ns)}${stretch.lost ? `, ${stretch.lost} lost` : ""}` : "";
   };
   let kept: string | null = null;

@@ -23,7 +23,25 @@ try {
   assert.match(await page.textContent("#ledger"), /hog \(9\), rt 60, had the CPU/);
   assert.match(await page.textContent("#ledger pre"), /spin_forever/);
   assert.match(await page.textContent("#ledger code"), /rtscope watch --task 'victim <b>' --over 450us/);
+  assert.equal(await page.locator("#ledger .answer, #ledger h3:has-text('proven')").count(), 0, "of this one nothing is proven");
   await page.screenshot({ path: `${folder}/monitor.png` });
+  // One that was over the limit has its ledger, what to change, and the answer of its snapshot.
+  await page.click("#worst tbody tr:has-text('600.000')");
+  assert.match(await page.textContent("#ledger"), /proven by its snapshotvictim <b> was late: hog ran ahead of it/);
+  assert.match(await page.textContent("#ledger table >> nth=1"), /run-queue wait behind hog600\.000 µs100\.0 %/);
+  assert.deepEqual(await page.$$eval("#ledger code", (all) => all.map((one) => one.textContent)), ["taskset -pc 0 9", "rtscope diagnose /s/hit-0001 -v"]);
+  await page.click("#ledger button:has-text('the whole answer')");
+  await page.waitForFunction(() => document.querySelector("#ledger .answer")?.shadowRoot?.textContent.includes("the whole answer of it"));
+  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector("#ledger .answer").shadowRoot.querySelector("p")).color), "rgb(255, 0, 0)");
+  // It stays while the page is filled anew.
+  await page.waitForResponse((answer) => answer.url().includes("api/v1/monitor"));
+  await page.waitForTimeout(300);
+  assert.ok(await page.evaluate(() => document.querySelector("#ledger .answer")?.shadowRoot?.textContent.includes("the whole answer of it")));
+  await page.screenshot({ path: `${folder}/monitor-late.png` });
+  await page.selectOption("#over-time select", "ridges");
+  await drawn(page, "#over-time canvas", 3);
+  await page.screenshot({ path: `${folder}/monitor-ridges.png` });
+  await page.selectOption("#over-time select", "bands");
   await page.selectOption("#choices select >> nth=0", "3600000000000");
   await page.waitForFunction(() => document.querySelectorAll("#worst tbody tr").length === 3);
   await page.keyboard.press("l");

@@ -15,6 +15,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::config::{Targets, WatchConfig};
 use crate::features::{Features, has_tracepoint, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
+use crate::members::Members;
 use crate::object;
 use crate::sampled_cost::{CostSampler, Pace};
 use crate::statistics::recursion_misses;
@@ -22,8 +23,9 @@ use crate::watch::{attach_iterator, run_iterator};
 
 /// Maps of the shared headers that trackers use and the monitor does not.
 const OF_TRACKERS_TOO: [&str; 2] = ["late_ones", "watch_floor"];
-/// The programs that know a task from its birth on.
-const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
+const MAKE_GROUP: &str = "cgroup_mkdir";
+/// The programs that know a task from its birth on, and a group before it has one.
+const KNOW_TASKS: [&str; 3] = [MAKE_GROUP, "task_newtask", "task_rename"];
 /// Without these there are no phases.
 const NEEDED: [&str; 5] = [
     "sched_waking",
@@ -50,6 +52,8 @@ const INSTEAD_OF_BARRIER: std::time::Duration = std::time::Duration::from_millis
 pub struct MonitorConfig {
     /// Tasks beside the real-time ones, counted as a group of their own.
     pub named: Vec<TaskPattern>,
+    /// Tasks that are counted as those that are named, by where they are.
+    pub members: Members,
     /// Count every task.
     pub every_task: bool,
     /// Count the return to user space too, at the price of a program at every system call's end.
@@ -161,8 +165,10 @@ impl PhaseMonitor {
         let object = object::load(opened, |program| match program {
             RESOLVE => true,
             RETURN => config.until_return,
+            MAKE_GROUP => !config.members.group_names.is_empty() && present(program),
             _ => present(program) && !config.left_out.contains(&program),
         })?;
+        config.members.fill_map(&object)?;
         let maps = Maps::of(&object)?;
         let (links, resolve) = attach(&object, &maps)?;
         Ok(PhaseMonitor {
@@ -365,7 +371,7 @@ impl Mapped<RawSeries> {
 /// The targets as the chain's own configuration has them.
 fn targets(config: &MonitorConfig) -> WatchConfig {
     let mut named = config.named.clone();
-    let targets = if named.is_empty() {
+    let targets = if named.is_empty() && config.members.is_empty() {
         Targets::RealTime
     } else {
         named.push(TaskPattern::RealTime);
@@ -373,6 +379,7 @@ fn targets(config: &MonitorConfig) -> WatchConfig {
     };
     WatchConfig {
         targets,
+        members: config.members.clone(),
         ..WatchConfig::default()
     }
 }

@@ -5,7 +5,8 @@ mod scene;
 use std::path::{Path, PathBuf};
 use std::time::{Duration as Time, Instant};
 
-use bpf_host::{Members, Targets, Watch, WatchConfig};
+use abi::monitor::GROUP_NAMED;
+use bpf_host::{Members, MonitorConfig, PhaseMonitor, Targets, Watch, WatchConfig};
 use event::{Duration, GroupId, GroupName, Tid};
 use scene::STAGE;
 use scene::process::Process;
@@ -142,4 +143,34 @@ fn a_group_below_one_that_is_meant_is_meant_too() {
     assert!(is_seen(vec![above.id()]));
     assert!(is_seen(vec![below.id()]));
     drop((victim, below, above));
+}
+
+#[test]
+fn the_monitor_counts_who_is_in_a_group_that_is_meant_and_nobody_else_by_that() {
+    let _privileged = testkit::privileged();
+    let name = "the_monitor_counts_who_is_in_a_group_that_is_meant_and_nobody_else_by_that";
+    let Some(path) = Group::path("rtscope-counted") else {
+        return testkit::skip(name, "no control groups of version 2 are mounted");
+    };
+    let group = Group::make(&path);
+    let victim = Process::start("members", STAGE);
+    let config = MonitorConfig {
+        members: Members {
+            groups: vec![group.id()],
+            ..Members::default()
+        },
+        ..MonitorConfig::default()
+    };
+    let mut monitor = PhaseMonitor::start(&config).expect("it starts");
+    let mut named = || {
+        runs(&victim);
+        let interval = monitor.close();
+        let of_group = interval.series.iter();
+        let of_group = of_group.filter(|series| series.group & GROUP_NAMED != 0);
+        of_group.map(|series| series.count()).sum::<u64>()
+    };
+    assert_eq!(named(), 0, "it is no member yet");
+    group.take(victim.pid);
+    assert!(named() > 0, "it is a member now");
+    drop((victim, group));
 }

@@ -199,6 +199,34 @@ fn report_tells_of_a_store_what_monitor_report_does() {
 }
 
 #[test]
+fn an_export_to_parquet_is_a_fleet_of_one_and_needs_no_other_folder() {
+    let place = place(1);
+    let (store, out) = (text(&place.store), place.folder.path().join("tables"));
+    let words = ["monitor", "export", "--store", store, "--to", "parquet"];
+    let without = run(&words);
+    assert_eq!(without.status.code(), Some(1), "{without:?}");
+    let output = run(&[&words[..], &["-o", text(&out)]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let fleet = place.folder.path().join("fleet");
+    std::fs::create_dir(&fleet).expect("made");
+    let push = ["monitor", "push", "--store", store, "--to", text(&fleet)];
+    assert!(run(&push).status.success());
+    for table in ["interval", "phase", "day"] {
+        for date in ["2026-11-09", "2026-11-10"] {
+            let below = format!("v1/{table}/date={date}/host=h");
+            let names = |folder: &Path| {
+                let files = std::fs::read_dir(folder.join(&below)).expect("a folder");
+                let file = files.map(|file| file.expect("a file"));
+                let read = file.map(|file| (file.file_name(), std::fs::read(file.path()).ok()));
+                read.collect::<Vec<_>>()
+            };
+            // The same bytes under the same names.
+            assert_eq!(names(&out), names(&fleet), "{below}");
+        }
+    }
+}
+
+#[test]
 fn a_push_needs_a_folder_that_is_there_and_is_done_once() {
     let place = place(1);
     let (store, fleet) = (text(&place.store), place.folder.path().join("fleet"));

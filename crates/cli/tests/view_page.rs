@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use abi::monitor::{Mode, Phase};
 use event::{Cpu, Duration};
 use monitor::{
-    Appended, Head, Histogram, Interval, Limits, PageQuestion, Range, Run, Scope, Series, Store,
-    Task as Late, Worst, page_json,
+    Appended, Head, Histogram, Interval, Late as Told, Limits, PageQuestion, Range, Run, Scope,
+    Series, Store, Task as Late, Worst, page_json,
 };
 use server::{Answer, Listening, Pages, View, monitor_page};
 use story::{Dialect, IDLE, Story, Thread};
@@ -186,7 +186,16 @@ fn frequencies_spans_counters_and_columns_are_shown_and_a_link_brings_them_back(
 struct Monitored(Mutex<Store>);
 
 impl Pages for Monitored {
-    fn answer(&self, path: &str, _query: &str, _accept: &str) -> Option<Answer> {
+    fn answer(&self, path: &str, query: &str, _accept: &str) -> Option<Answer> {
+        if path == "/api/v1/late" && query == "snapshot=hit-0001" {
+            let page =
+                "<style>p { color: red }</style><p style=\"margin: 0\">the whole answer of it";
+            return Some(Answer {
+                status: 200,
+                content_type: "text/html",
+                body: page.as_bytes().to_vec(),
+            });
+        }
         if path != "/api/v1/monitor" {
             return monitor_page(path);
         }
@@ -250,7 +259,31 @@ fn minute(number: i64) -> Interval {
             mode: Mode::Kernel,
             stack: vec!["spin_forever+0x1".to_owned()],
         }],
-        linear: Vec::new(),
+        // Of the second one a watch has the ledger.
+        late: (number == 1)
+            .then(|| told(begin_ns + MINUTE.as_ns() / 2, value))
+            .into_iter()
+            .collect(),
+        ..Interval::default()
+    }
+}
+
+/// What a watch said of the victim.
+fn told(at_ns: i64, latency: Duration) -> Told {
+    Told {
+        at_ns,
+        latency,
+        victim: Some(Late {
+            tid: 7,
+            prio: 49,
+            name: "victim <b>".to_owned(),
+        }),
+        proven: true,
+        sentence: "victim <b> was late: hog ran ahead of it".to_owned(),
+        ledger: vec![("run-queue wait behind hog".to_owned(), latency)],
+        advice: vec!["taskset -pc 0 9".to_owned()],
+        snapshot: Some("/s/hit-0001".to_owned()),
+        ..Told::default()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Requests to an object store, by the program `curl`: its TLS, certificates and proxies are those
-//! that the distribution keeps up to date.
+//! Requests to an object store or a collector of metrics, by the program `curl`: its TLS,
+//! certificates and proxies are those that the distribution keeps up to date.
 //!
 //! A signed address is a secret for as long as it holds: it goes to curl by stdin, never by its
 //! arguments, which every user can read.
@@ -44,6 +44,21 @@ pub(crate) fn get(address: &str) -> Result<Answer> {
     unless_busy(|| run(address, "", None))
 }
 
+/// Posts JSON there, with a token if the server wants one.
+///
+/// # Errors
+/// As [`get`].
+pub(crate) fn post(address: &str, json: &str, token: Option<&str>) -> Result<Answer> {
+    let body = kept("rtscope-post", json.as_bytes())?;
+    let bearer = token.map(|token| format!("header = \"Authorization: Bearer {token}\"\n"));
+    let more = format!(
+        "data-binary = \"@/proc/self/fd/{}\"\nheader = \"Content-Type: application/json\"\n{}",
+        body.as_raw_fd(),
+        bearer.unwrap_or_default()
+    );
+    unless_busy(|| run(address, &more, Some(&body)))
+}
+
 /// Asks again while the server is busy. Not by curl's own means: it would print what it was told
 /// before as well.
 fn unless_busy(mut ask: impl FnMut() -> Result<Answer>) -> Result<Answer> {
@@ -62,16 +77,21 @@ fn unless_busy(mut ask: impl FnMut() -> Result<Answer>) -> Result<Answer> {
 /// # Errors
 /// As [`get`].
 pub(crate) fn put(address: &str, bytes: &[u8]) -> Result<Answer> {
-    let failed = |cause: std::io::Error| Error::io("cannot keep a file for curl", cause);
-    // No `CLOEXEC`: curl reads it. A file has a length, which object stores ask for before the
-    // bytes.
-    let body =
-        memfd_create("rtscope-put", MemfdFlags::empty()).map_err(|error| failed(error.into()))?;
-    let mut body = File::from(body);
-    body.write_all(bytes).map_err(failed)?;
+    let body = kept("rtscope-put", bytes)?;
     let upload = format!("upload-file = \"/proc/self/fd/{}\"\n", body.as_raw_fd());
     // Each curl opens it anew, at its begin.
     unless_busy(|| run(address, &upload, Some(&body)))
+}
+
+/// Bytes as a file for curl, which is on no disk.
+fn kept(name: &str, bytes: &[u8]) -> Result<File> {
+    let failed = |cause: std::io::Error| Error::io("cannot keep a file for curl", cause);
+    // No `CLOEXEC`: curl reads it. A file has a length, which object stores ask for before the
+    // bytes.
+    let body = memfd_create(name, MemfdFlags::empty()).map_err(|error| failed(error.into()))?;
+    let mut body = File::from(body);
+    body.write_all(bytes).map_err(failed)?;
+    Ok(body)
 }
 
 /// `_body` stays open until curl has read it.
@@ -92,8 +112,7 @@ fn run(address: &str, more: &str, _body: Option<&File>) -> Result<Answer> {
         .stderr(Stdio::piped())
         .spawn();
     let mut child = started.map_err(|cause| {
-        Error::io("cannot start curl, which talks to the object store", cause)
-            .fix("apt install curl")
+        Error::io("cannot start curl, which makes the requests", cause).fix("apt install curl")
     })?;
     if let Some(mut stdin) = child.stdin.take() {
         // Where curl has ended already its exit code says why.
@@ -112,7 +131,7 @@ fn run(address: &str, more: &str, _body: Option<&File>) -> Result<Answer> {
 fn answer(output: &Output) -> Result<Answer> {
     let silent = |found: String| {
         let fix = "mend the way there; what is in the store waits for it";
-        let error = Error::new(ErrorKind::Io, "the object store gives no answer");
+        let error = Error::new(ErrorKind::Io, "the server gives no answer");
         Err(error.found(found).fix(fix))
     };
     if !output.status.success() {

@@ -150,6 +150,7 @@ fn without_names(interval: Interval) -> Interval {
     Interval {
         worst: Vec::new(),
         linear: Vec::new(),
+        late: Vec::new(),
         ..interval
     }
 }

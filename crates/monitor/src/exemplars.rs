@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::interval::{Interval, Task};
+use crate::interval::Interval;
+use crate::late::Late;
+use crate::task::Task;
 
 const BUCKETS: &str = "rtscope_phase_seconds_bucket{";
 /// All labels of one together may have 128 letters.
-const NAME_MAX: usize = 24;
+const NAME_MAX: usize = 18;
 
 /// The same metrics with exemplars; `last` is the interval that was closed last.
 pub(crate) fn with_exemplars(told: &str, last: &Interval) -> String {
@@ -34,10 +36,11 @@ pub(crate) fn with_exemplars(told: &str, last: &Interval) -> String {
                     let at = worst.at_ns as f64 / 1e9;
                     let _ = write!(
                         text,
-                        " # {{victim=\"{}\",running=\"{}\",interval=\"{}\"}} {seconds} {at:.3}",
+                        " # {{victim=\"{}\",running=\"{}\",interval=\"{}\"{}}} {seconds} {at:.3}",
                         name(worst.victim.as_ref()),
                         name(worst.culprit.as_ref()),
-                        last.head.begin_ns
+                        last.head.begin_ns,
+                        snapshot(last.late_of(worst))
                     );
                 }
             }
@@ -59,7 +62,19 @@ fn bound(labels: &str) -> f64 {
 
 /// A task's name as a label has it.
 fn name(task: Option<&Task>) -> String {
-    let name = task.map_or("", |task| task.name.as_str());
+    quoted(task.map_or("", |task| task.name.as_str()))
+}
+
+/// The label of a snapshot, the last part of its path: what `diagnose` is asked with.
+fn snapshot(late: Option<&Late>) -> String {
+    let path = late.and_then(|late| late.snapshot.as_deref());
+    let name = path.and_then(|path| path.rsplit('/').next());
+    name.map_or_else(String::new, |name| {
+        format!(",snapshot=\"{}\"", quoted(name))
+    })
+}
+
+fn quoted(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars().take(NAME_MAX) {
         match letter {
@@ -110,6 +125,15 @@ mod tests {
         );
         last.worst[0].value = Duration::from_ms(7);
         check(&last, "+Inf", &format!("{} 0.007 900.000", names("task7")));
+        let mut caught = last.clone();
+        caught.add_late(Late {
+            at_ns: last.worst[0].at_ns,
+            victim: last.worst[0].victim.clone(),
+            snapshot: Some("/s/hit-0001".to_owned()),
+            ..Late::default()
+        });
+        let with = names("task7").replace('}', ",snapshot=\"hit-0001\"}");
+        check(&caught, "+Inf", &format!("{with} 0.007 900.000"));
         if let Some(victim) = &mut last.worst[0].victim {
             victim.name = "a\"b\\".to_owned();
         }

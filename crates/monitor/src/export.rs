@@ -7,7 +7,8 @@ use abi::monitor::{Mode, Phase};
 use event::{Duration, Error, Result};
 use serde_json::{Value, json};
 
-use crate::interval::{Interval, Run, Scope, Series, Task, Worst};
+use crate::interval::{Interval, Run, Scope, Series, Worst};
+use crate::late::{late_json, task_json};
 use crate::store::{Range, Store};
 use crate::wall::wall_text;
 
@@ -142,6 +143,7 @@ fn json(run: &Run, interval: &Interval) -> Value {
         "cost_ns": head.cost.as_ns(),
         "histograms": interval.series.iter().map(series_json).collect::<Vec<_>>(),
         "worst": interval.worst.iter().map(worst_json).collect::<Vec<_>>(),
+        "late": interval.late.iter().map(late_json).collect::<Vec<_>>(),
         "linear": linear.collect::<Vec<_>>(),
     })
 }
@@ -160,10 +162,6 @@ fn series_json(series: &Series) -> Value {
 }
 
 pub(crate) fn worst_json(worst: &Worst) -> Value {
-    let task = |task: &Option<Task>| {
-        task.as_ref()
-            .map(|task| json!({ "tid": task.tid, "prio": task.prio, "name": task.name }))
-    };
     json!({
         "scope": worst.scope.name(),
         "phase": worst.phase.name(),
@@ -174,8 +172,8 @@ pub(crate) fn worst_json(worst: &Worst) -> Value {
         "wakeup_ns": worst.parts[0].as_ns(),
         "switch_ns": worst.parts[1].as_ns(),
         "return_ns": worst.parts[2].as_ns(),
-        "victim": task(&worst.victim),
-        "running_at_the_time": task(&worst.culprit),
+        "victim": worst.victim.as_ref().map(task_json),
+        "running_at_the_time": worst.culprit.as_ref().map(task_json),
         "interrupted": mode_name(worst.mode),
         "function": worst.function,
         "call": worst.call,

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use event::Cpu;
 
 use super::*;
-use crate::interval::{Series, Task};
+use crate::interval::Series;
 use crate::store::{Appended, Limits};
+use crate::task::Task;
 use crate::test_data::MINUTE_NS;
 
 /// The bucket of a time.

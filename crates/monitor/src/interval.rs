@@ -1,10 +1,12 @@
 //! A closed interval: what was counted, with names instead of numbers and addresses.
 
 use abi::monitor::{GROUP_NAMED, GROUP_REAL_TIME, Mode, Phase, PhaseSeries, PhaseWorst};
-use event::evidence::{TaskRef, named};
+use event::evidence::named;
 use event::{Cpu, Duration};
 
 use crate::buckets::{Histogram, Linear};
+use crate::late::Late;
+use crate::task::Task;
 
 /// Whose samples are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +95,13 @@ pub struct Head {
     pub cost: Duration,
 }
 
+impl Head {
+    /// Whether it goes over this instant of the wall clock.
+    pub fn has(&self, at_ns: i64) -> bool {
+        (self.begin_ns..self.end_ns).contains(&at_ns)
+    }
+}
+
 /// A phase on one CPU, of one scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
@@ -110,27 +119,6 @@ pub struct Series {
     pub max: Duration,
     /// All of them.
     pub histogram: Histogram,
-}
-
-/// A task as it was then.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Task {
-    /// Its number.
-    pub tid: i32,
-    /// Its priority as the kernel counts.
-    pub prio: i32,
-    /// Its name.
-    pub name: String,
-}
-
-impl From<&TaskRef> for Task {
-    fn from(task: &TaskRef) -> Task {
-        Task {
-            tid: task.tid.0,
-            prio: task.prio.0,
-            name: task.comm.clone(),
-        }
-    }
 }
 
 /// The longest sample of a phase, over all CPUs.
@@ -175,6 +163,8 @@ pub struct Interval {
     pub worst: Vec<Worst>,
     /// OSADL's form of real-time tasks, by phase and CPU; empty when it was not asked for.
     pub linear: Vec<(Phase, Cpu, Linear)>,
+    /// Activations over the limit, the longest of them; empty when nobody set one.
+    pub late: Vec<Late>,
 }
 
 /// Who knows what numbers and addresses are called.
@@ -284,7 +274,7 @@ fn name_worst(
 
 #[cfg(test)]
 mod tests {
-    use event::evidence::unnamed;
+    use event::evidence::{TaskRef, unnamed};
     use event::{Instant, Prio, Tid};
 
     use super::*;

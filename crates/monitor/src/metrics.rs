@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abi::bucket_begin_ns;
 use abi::monitor::Phase;
 use event::Duration;
 use prometheus_client::collector::Collector;
@@ -15,30 +14,16 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::exemplars::with_exemplars;
-use crate::interval::{Interval, Run, Scope};
-
-/// Every fourth bucket's end is a bound: four an octave, from 256 ns on.
-const STEP: usize = 4;
-const FIRST: usize = 80;
-/// Up to 2.7 s; what is longer is in the bucket of all.
-const LAST: usize = 452;
+use crate::interval::{Head, Interval, Run, Scope};
+use crate::known::{Known, coarse, counted};
+use crate::late::Late;
+use crate::otlp;
 
 /// What is told to Prometheus; may be asked from several threads.
 #[derive(Debug)]
 pub struct Metrics {
     known: Arc<Mutex<Known>>,
     registry: Registry,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    run: Run,
-    sum: Interval,
-    last: Interval,
-    intervals: u64,
-    unsaved: u64,
-    store_bytes: u64,
-    exceeded: Option<u64>,
 }
 
 impl Metrics {
@@ -61,7 +46,16 @@ impl Metrics {
             series: counted.series.clone(),
             ..Interval::default()
         };
-        self.known().sum.append(told);
+        let mut known = self.known();
+        if known.sum.head == Head::default() {
+            known.sum.head.begin_ns = told.head.begin_ns;
+        }
+        known.sum.append(told);
+    }
+
+    /// As a request of OTLP in JSON; none before anything was counted.
+    pub fn otlp(&self) -> Option<serde_json::Value> {
+        otlp::request(&self.known())
     }
 
     /// An interval was closed: its longest are told until the next one is.
@@ -71,6 +65,14 @@ impl Metrics {
         known.intervals += 1;
         known.unsaved = unsaved;
         known.store_bytes = store_bytes;
+    }
+
+    /// An activation was late; that of the last interval that was closed is an exemplar's.
+    pub fn late(&self, late: &Late) {
+        let mut known = self.known();
+        if known.last.head.has(late.at_ns) {
+            known.last.add_late(late.clone());
+        }
     }
 
     /// So many more samples were over the limit that somebody set.
@@ -230,14 +232,6 @@ fn labels(scope: Scope, phase: Phase) -> Labels<'static> {
     [("scope", scope.name()), ("phase", phase.name())]
 }
 
-/// The phases that were counted: no label grows with tasks or with time.
-fn counted(known: &Known) -> Vec<(Scope, Phase)> {
-    let series = known.sum.series.iter();
-    let mut all: Vec<_> = series.map(|series| (series.scope, series.phase)).collect();
-    all.dedup();
-    all
-}
-
 fn phases(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let help = "Phases of wake-ups, since the monitor began";
     let (name, unit) = ("rtscope_phase", Unit::Seconds);
@@ -246,16 +240,7 @@ fn phases(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(sum) = known.sum.phase(scope, phase) else {
             continue;
         };
-        let bounds = (FIRST..=LAST).step_by(STEP);
-        let mut buckets: Vec<(f64, u64)> = bounds
-            .map(|bucket| (bucket_begin_ns(bucket) as f64 / 1e9, 0))
-            .collect();
-        buckets.push((f64::INFINITY, 0));
-        for (bucket, count) in &sum.histogram.0 {
-            let place = (usize::from(*bucket) + STEP).saturating_sub(FIRST) / STEP;
-            let last = buckets.len() - 1;
-            buckets[place.min(last)].1 += count;
-        }
+        let buckets = coarse(&sum.histogram);
         let (seconds, samples) = (sum.sum.as_ns() as f64 / 1e9, sum.histogram.samples());
         let labels = labels(scope, phase);
         let mut series = family.encode_family(&labels)?;
@@ -278,8 +263,11 @@ fn worst(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
+    use abi::bucket_begin_ns;
+
     use super::*;
     use crate::buckets::Histogram;
+    use crate::known::{FIRST, LAST, STEP};
     use crate::test_data::sample;
 
     fn metrics(histogram: &[(u16, u64)]) -> Metrics {

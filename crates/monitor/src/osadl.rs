@@ -8,8 +8,9 @@ use std::path::Path;
 use abi::monitor::{LINEAR_MAX, Phase};
 use event::{Cpu, Duration, Error, ErrorKind, Result};
 
-use crate::interval::{Interval, Scope, Task, Worst};
+use crate::interval::{Interval, Scope, Worst};
 use crate::store::{Range, Store};
+use crate::task::Task;
 
 /// The folders of the patch, and what lies in them here.
 const KINDS: [(&str, Phase); 5] = [

@@ -7,12 +7,16 @@ use abi::monitor::Phase;
 use event::{Duration, Result};
 use serde_json::{Value, json};
 
+use crate::buckets::Histogram;
 use crate::export::worst_json;
 use crate::interval::{Interval, Scope, Worst};
+use crate::late::{Late, late_json};
 use crate::store::{Range, Store};
 
 /// Stretches of time that a page draws, at most.
 const STRETCHES_MAX: usize = 1200;
+/// Ridges that a page draws, at most: each is a histogram of a stretch of time.
+const RIDGES_MAX: usize = 48;
 /// The longest that are listed.
 const WORST_MAX: usize = 100;
 
@@ -33,8 +37,20 @@ struct Stretch {
     begin_ns: i64,
     end_ns: i64,
     max: Duration,
+    histogram: Histogram,
     lost: u64,
     intervals: u64,
+}
+
+impl Stretch {
+    /// This one and what follows it.
+    fn add(&mut self, next: &Stretch) {
+        self.end_ns = next.end_ns;
+        self.max = self.max.max(next.max);
+        self.histogram.add(&next.histogram);
+        self.lost += next.lost;
+        self.intervals += next.intervals;
+    }
 }
 
 /// What was read of the store.
@@ -42,7 +58,7 @@ struct Stretch {
 struct Walked {
     sum: Interval,
     stretches: Vec<Stretch>,
-    worst: Vec<Worst>,
+    worst: Vec<(Worst, Option<Late>)>,
     runs: Vec<i64>,
     intervals: u64,
 }
@@ -51,19 +67,22 @@ impl Walked {
     /// Takes in an interval. Where there are too many stretches, two become one.
     fn take(&mut self, run: i64, interval: Interval, scope: Scope, phase: Phase) {
         let head = &interval.head;
-        let of_phase = interval.series.iter();
-        let of_phase = of_phase.filter(|one| (one.scope, one.phase) == (scope, phase));
+        let of_phase = interval.phase(scope, phase).unwrap_or_default();
         self.stretches.push(Stretch {
             begin_ns: head.begin_ns,
             end_ns: head.end_ns,
-            max: of_phase.map(|one| one.max).max().unwrap_or_default(),
+            max: of_phase.max,
+            histogram: of_phase.histogram,
             lost: head.lost + head.unsaved,
             intervals: 1,
         });
         if self.stretches.len() > 2 * STRETCHES_MAX {
-            self.stretches = halved(&self.stretches);
+            self.stretches = joined(&self.stretches, 2);
         }
-        self.worst.extend(interval.worst_of(scope, phase).cloned());
+        if let Some(worst) = interval.worst_of(scope, phase) {
+            let late = interval.late_of(worst).cloned();
+            self.worst.push((worst.clone(), late));
+        }
         if self.worst.len() > 10 * WORST_MAX {
             self.keep_worst();
         }
@@ -75,21 +94,19 @@ impl Walked {
     }
 
     fn keep_worst(&mut self) {
-        self.worst.sort_by_key(|worst| Reverse(worst.value));
+        self.worst.sort_by_key(|(worst, _)| Reverse(worst.value));
         self.worst.truncate(WORST_MAX);
     }
 }
 
-fn halved(stretches: &[Stretch]) -> Vec<Stretch> {
-    let pairs = stretches.chunks(2);
-    let one = |pair: &[Stretch]| Stretch {
-        begin_ns: pair[0].begin_ns,
-        end_ns: pair[pair.len() - 1].end_ns,
-        max: pair.iter().map(|one| one.max).max().unwrap_or_default(),
-        lost: pair.iter().map(|one| one.lost).sum(),
-        intervals: pair.iter().map(|one| one.intervals).sum(),
+/// Each `many` of them as one.
+fn joined(stretches: &[Stretch], many: usize) -> Vec<Stretch> {
+    let one = |chunk: &[Stretch]| {
+        let mut sum = chunk[0].clone();
+        chunk[1..].iter().for_each(|next| sum.add(next));
+        sum
     };
-    pairs.map(one).collect()
+    stretches.chunks(many.max(1)).map(one).collect()
 }
 
 /// What a page shows of the store.
@@ -108,8 +125,12 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
     })?;
     walked.keep_worst();
     while walked.stretches.len() > STRETCHES_MAX {
-        walked.stretches = halved(&walked.stretches);
+        walked.stretches = joined(&walked.stretches, 2);
     }
+    let ridges = joined(
+        &walked.stretches,
+        walked.stretches.len().div_ceil(RIDGES_MAX),
+    );
     let runs = store.runs()?;
     let last = runs.iter().filter(|(id, _)| walked.runs.contains(id));
     let last = last.map(|(_, run)| run).next_back();
@@ -141,8 +162,16 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
         "elapsed_ns": head.elapsed.as_ns(),
         "cpus": cpus(&walked.sum, scope, phase),
         "over_time": walked.stretches.iter().map(stretch_json).collect::<Vec<_>>(),
-        "worst": walked.worst.iter().map(worst_json).collect::<Vec<_>>(),
+        "ridges": ridges.iter().map(ridge_json).collect::<Vec<_>>(),
+        "worst": walked.worst.iter().map(with_late).collect::<Vec<_>>(),
     }))
+}
+
+/// A longest sample, and what a watch said of it if it was over the limit.
+fn with_late((worst, late): &(Worst, Option<Late>)) -> Value {
+    let mut object = worst_json(worst);
+    object["late"] = late.as_ref().map_or(Value::Null, late_json);
+    object
 }
 
 /// What is shown to who did not choose: what there are samples of.
@@ -171,10 +200,25 @@ fn usual(
     Ok((scope, phase.unwrap_or(usual)))
 }
 
-fn stretch_json(stretch: &Stretch) -> Value {
+fn ridge_json(stretch: &Stretch) -> Value {
     json!({
         "begin_ns": stretch.begin_ns,
         "end_ns": stretch.end_ns,
+        "buckets_ns": stretch.histogram.bounds_ns().collect::<Vec<_>>(),
+    })
+}
+
+fn stretch_json(stretch: &Stretch) -> Value {
+    let quantile = |share: f64| {
+        let found = stretch.histogram.quantile(share, stretch.max);
+        found.map(Duration::as_ns)
+    };
+    json!({
+        "begin_ns": stretch.begin_ns,
+        "end_ns": stretch.end_ns,
+        "p50_ns": quantile(0.5),
+        "p99_ns": quantile(0.99),
+        "p999_ns": quantile(0.999),
         "max_ns": stretch.max.as_ns(),
         "lost": stretch.lost,
         "intervals": stretch.intervals,
@@ -238,6 +282,14 @@ mod tests {
         assert_eq!(page["cpus"][0]["samples"], 3 * 3 + 6);
         assert_eq!(page["over_time"].as_array().map(Vec::len), Some(3));
         assert_eq!(page["over_time"][2]["max_ns"], 5_000);
+        assert_eq!(page["over_time"][0]["p50_ns"], 5_000);
+        assert_eq!(page["ridges"].as_array().map(Vec::len), Some(3));
+        assert_eq!(
+            page["ridges"][1]["buckets_ns"].as_array().map(Vec::len),
+            Some(2)
+        );
+        // What a watch said of another task is no ledger of this one.
+        assert!(page["worst"][0]["late"].is_null());
         assert_eq!(page["worst"].as_array().map(Vec::len), Some(3));
         assert_eq!(page["worst"][0]["victim"]["name"], "task7");
         assert_eq!(page["worst"][0]["switch_ns"], 5_000);
@@ -267,12 +319,15 @@ mod tests {
                 begin_ns: number,
                 end_ns: number + 1,
                 max: Duration::from_ns(if number == 4 { 99 } else { number }),
+                histogram: Histogram(vec![(number as u16, 1)]),
                 lost: 1,
                 intervals: 1,
             })
             .collect();
-        let half = halved(&all);
+        let half = joined(&all, 2);
         assert_eq!(half.len(), 4);
+        let samples = half.iter().map(|one| one.histogram.samples());
+        assert_eq!(samples.sum::<u64>(), 7);
         assert_eq!((half[0].begin_ns, half[3].end_ns), (0, 7));
         assert_eq!(half[2].max, Duration::from_ns(99));
         assert_eq!(half.iter().map(|one| one.lost).sum::<u64>(), 7);

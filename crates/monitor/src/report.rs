@@ -5,8 +5,9 @@ use std::fmt::Write;
 use abi::monitor::{Mode, Phase};
 use event::{Duration, Prio, Result};
 
-use crate::interval::{Interval, Scope, Task, Worst};
+use crate::interval::{Interval, Scope, Worst};
 use crate::store::{Range, Store};
+use crate::task::Task;
 use crate::wall::wall_text;
 
 /// The wall clock was set when it went on by so much more or less than time did.

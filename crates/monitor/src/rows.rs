@@ -1,9 +1,11 @@
 //! Intervals as rows of the store's tables, there and back.
 
-use event::Duration;
-use rusqlite::{OptionalExtension, Transaction, params};
+use event::{Cpu, Duration};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use crate::interval::{Head, Interval, Task, Worst};
+use crate::interval::{Head, Interval, Worst};
+use crate::late::Late;
+use crate::task::Task;
 
 /// What [`head`] reads, of a store with or without what came after the first ones.
 pub(crate) fn head_columns(has_hidden: bool) -> String {
@@ -79,6 +81,58 @@ pub(crate) fn insert(to: &Transaction<'_>, run: i64, interval: &Interval) -> rus
     for worst in &interval.worst {
         insert_worst(to, id, worst)?;
     }
+    for (number, late) in interval.late.iter().enumerate() {
+        insert_late(to, id, number, late)?;
+    }
+    Ok(())
+}
+
+/// What [`late`] reads, of one interval.
+pub(crate) const LATE: &str = "SELECT l.at_ns, l.latency_ns, v.tid, v.prio, v.name, l.cpu,
+    cause.text, l.proven, l.sentence, l.ledger, l.advice, l.snapshot
+    FROM late l LEFT JOIN task v ON v.id = l.victim LEFT JOIN text cause ON cause.id = l.cause
+    WHERE l.interval = ? ORDER BY l.number";
+
+/// An activation over the limit.
+pub(crate) fn late(row: &rusqlite::Row<'_>) -> rusqlite::Result<Late> {
+    let (ledger, advice): (String, String) = (row.get(9)?, row.get(10)?);
+    Ok(Late {
+        at_ns: row.get(0)?,
+        latency: Duration::from_ns(row.get(1)?),
+        victim: task(row, 2)?,
+        cpu: row.get::<_, Option<u32>>(5)?.map(Cpu),
+        cause: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
+        proven: row.get(7)?,
+        sentence: row.get(8)?,
+        ledger: Late::ledger_of(&ledger),
+        advice: advice.lines().map(str::to_owned).collect(),
+        snapshot: row.get(11)?,
+    })
+}
+
+/// Writes one of an interval that is in the store.
+pub(crate) fn insert_late(
+    to: &Connection,
+    interval: i64,
+    number: usize,
+    late: &Late,
+) -> rusqlite::Result<()> {
+    let mut insert =
+        to.prepare_cached("INSERT INTO late VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+    insert.execute(params![
+        interval,
+        number as i64,
+        late.at_ns,
+        late.latency.as_ns(),
+        task_id(to, late.victim.as_ref())?,
+        late.cpu.map(|cpu| cpu.0),
+        text_id(to, Some(late.cause.as_str()))?,
+        late.proven,
+        late.sentence,
+        late.ledger_json().to_string(),
+        late.advice.join("\n"),
+        late.snapshot
+    ])?;
     Ok(())
 }
 
@@ -108,7 +162,7 @@ fn insert_worst(to: &Transaction<'_>, interval: i64, worst: &Worst) -> rusqlite:
     Ok(())
 }
 
-fn task_id(to: &Transaction<'_>, task: Option<&Task>) -> rusqlite::Result<Option<i64>> {
+fn task_id(to: &Connection, task: Option<&Task>) -> rusqlite::Result<Option<i64>> {
     let Some(task) = task else { return Ok(None) };
     let key = params![task.tid, task.prio, task.name];
     let known = to
@@ -123,7 +177,7 @@ fn task_id(to: &Transaction<'_>, task: Option<&Task>) -> rusqlite::Result<Option
     Ok(Some(to.last_insert_rowid()))
 }
 
-fn text_id(to: &Transaction<'_>, text: Option<&str>) -> rusqlite::Result<Option<i64>> {
+fn text_id(to: &Connection, text: Option<&str>) -> rusqlite::Result<Option<i64>> {
     let Some(text) = text else { return Ok(None) };
     let known = to
         .prepare_cached("SELECT id FROM text WHERE text = ?")?

@@ -37,6 +37,17 @@ CREATE TABLE task (
 CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 ";
 
+/// What came after the first stores; makes it where it is not there.
+pub(crate) const CREATE_LATE: &str = "
+CREATE TABLE IF NOT EXISTS late (
+    interval INTEGER NOT NULL, number INTEGER NOT NULL, at_ns INTEGER NOT NULL,
+    latency_ns INTEGER NOT NULL, victim INTEGER, cpu INTEGER, cause INTEGER,
+    proven INTEGER NOT NULL, sentence TEXT NOT NULL, ledger TEXT NOT NULL, advice TEXT NOT NULL,
+    snapshot TEXT, PRIMARY KEY (interval, number)) WITHOUT ROWID;
+";
+/// Whether a store has it; a row of 0 or 1.
+pub(crate) const HAS_LATE: &str = "SELECT count(*) FROM sqlite_master WHERE name = 'late'";
+
 /// Whether a store has what came after the first ones; a row of 0 or 1.
 pub(crate) const HAS_HIDDEN: &str =
     "SELECT count(*) FROM pragma_table_info('interval') WHERE name = 'hidden'";
@@ -47,10 +58,12 @@ pub(crate) const ADD_HIDDEN: &str =
 /// Removes what belongs to intervals that are gone.
 pub(crate) const SWEEP: &str = "
 DELETE FROM task WHERE id NOT IN (SELECT victim FROM worst WHERE victim IS NOT NULL)
-    AND id NOT IN (SELECT culprit FROM worst WHERE culprit IS NOT NULL);
+    AND id NOT IN (SELECT culprit FROM worst WHERE culprit IS NOT NULL)
+    AND id NOT IN (SELECT victim FROM late WHERE victim IS NOT NULL);
 DELETE FROM text WHERE id NOT IN (SELECT call FROM worst WHERE call IS NOT NULL)
     AND id NOT IN (SELECT function FROM worst WHERE function IS NOT NULL)
-    AND id NOT IN (SELECT stack FROM worst WHERE stack IS NOT NULL);
+    AND id NOT IN (SELECT stack FROM worst WHERE stack IS NOT NULL)
+    AND id NOT IN (SELECT cause FROM late WHERE cause IS NOT NULL);
 DELETE FROM run WHERE id NOT IN (SELECT run FROM interval)
     AND id < (SELECT max(id) FROM run);
 ";

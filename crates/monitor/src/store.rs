@@ -7,12 +7,13 @@ use std::time::Duration as Time;
 
 use abi::monitor::{Mode, Phase};
 use event::{Cpu, Duration, Error, ErrorKind, Result};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::buckets::{Histogram, Linear};
 use crate::interval::{Head, Interval, Run, Scope, Series, Worst};
+use crate::late::{LATE_MAX, Late};
 use crate::owner::Owner;
-use crate::rows::{head, head_columns, insert, task};
+use crate::rows::{LATE, head, head_columns, insert, insert_late, late, task};
 use crate::schema;
 
 /// How long a writer waits for a reader that is about to end.
@@ -151,10 +152,12 @@ impl Store {
         }
         store.check()?;
         store.check_pages()?;
-        if !store.has_hidden()? {
+        if !store.has(schema::HAS_HIDDEN)? {
             let added = store.connection.execute_batch(schema::ADD_HIDDEN);
             added.map_err(refused)?;
         }
+        let added = store.connection.execute_batch(schema::CREATE_LATE);
+        added.map_err(refused)?;
         store.begin_run(run, began_ns)?;
         store.file = identity(path);
         store._owner = Some(owner);
@@ -252,6 +255,36 @@ impl Store {
         Appended::Lost(error)
     }
 
+    /// Puts an activation that was late into the closed interval in which it ended: its explanation
+    /// takes longer than closing. False where there is none, or the store takes nothing now.
+    pub fn add_late(&mut self, late: &Late) -> bool {
+        let has = |interval: &&mut Interval| interval.head.has(late.at_ns);
+        if let Some(interval) = self.waiting.iter_mut().rev().find(has) {
+            interval.add_late(late.clone());
+            return true;
+        }
+        self.insert_late(late).unwrap_or(false)
+    }
+
+    fn insert_late(&mut self, late: &Late) -> rusqlite::Result<bool> {
+        let transaction = self.connection.transaction()?;
+        let of = "SELECT i.id, count(l.number) FROM interval i LEFT JOIN late l
+            ON l.interval = i.id WHERE i.id = (SELECT max(id) FROM interval
+            WHERE begin_ns <= ?1 AND end_ns > ?1) GROUP BY i.id";
+        let found = transaction.query_row(of, [late.at_ns], |row| {
+            let count: i64 = row.get(1)?;
+            Ok((row.get(0)?, count.max(0) as usize))
+        });
+        let Some((interval, count)) = found.optional()? else {
+            return Ok(false);
+        };
+        if count < LATE_MAX {
+            insert_late(&transaction, interval, count, late)?;
+        }
+        transaction.commit()?;
+        Ok(true)
+    }
+
     /// Closed intervals that no store has.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -332,6 +365,7 @@ impl Store {
             ("histogram", "interval"),
             ("linear", "interval"),
             ("worst", "interval"),
+            ("late", "interval"),
             ("interval", "id"),
         ] {
             let delete = format!("DELETE FROM {table} WHERE {column} IN ({which})");
@@ -377,7 +411,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn heads(&self) -> Result<Vec<(i64, i64, Head)>> {
-        let columns = head_columns(self.has_hidden()?);
+        let columns = head_columns(self.has(schema::HAS_HIDDEN)?);
         let columns = format!("SELECT {columns} FROM interval WHERE id >= ? ORDER BY id");
         self.rows(&columns, 0, head)
     }
@@ -392,7 +426,8 @@ impl Store {
         mut take: impl FnMut(i64, Interval) -> Result<()>,
     ) -> Result<()> {
         let refused = |error| explain(&self.path, error);
-        let columns = head_columns(self.has_hidden()?);
+        let columns = head_columns(self.has(schema::HAS_HIDDEN)?);
+        let has_late = self.has(schema::HAS_LATE)?;
         let columns = format!(
             "SELECT {columns} FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id"
         );
@@ -407,6 +442,10 @@ impl Store {
                 series: self.series(id)?,
                 worst: self.worst(id)?,
                 linear: self.linear(id)?,
+                late: match has_late {
+                    true => self.rows(LATE, id, late)?,
+                    false => Vec::new(),
+                },
             };
             take(run, interval)?;
         }
@@ -528,11 +567,9 @@ impl Store {
         made.map_err(|error| explain(&self.path, error))
     }
 
-    /// Whether it has the column that came after the first stores.
-    fn has_hidden(&self) -> Result<bool> {
-        let found = self
-            .connection
-            .query_row(schema::HAS_HIDDEN, [], |row| row.get(0));
+    /// Whether it has what came after the first stores.
+    fn has(&self, what: &str) -> Result<bool> {
+        let found = self.connection.query_row(what, [], |row| row.get(0));
         found.map_err(|error| explain(&self.path, error))
     }
 

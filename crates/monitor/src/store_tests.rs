@@ -69,11 +69,52 @@ fn what_went_in_comes_out_while_somebody_writes() {
 }
 
 #[test]
+fn what_was_late_is_in_the_interval_in_which_it_ended_however_late_it_is_told() {
+    let place = place();
+    let mut store = create(&place.path, Limits::default()).expect("a store");
+    for number in 0..3 {
+        stored(store.append(sample(number)));
+    }
+    let late = |at_ns: i64| Late {
+        at_ns,
+        cause: "told later".to_owned(),
+        ..Late::default()
+    };
+    let second_ns = sample(1).head.begin_ns;
+    assert!(store.add_late(&late(second_ns)));
+    assert!(store.add_late(&late(second_ns - 1)));
+    assert!(
+        !store.add_late(&late(sample(2).head.end_ns)),
+        "that is open"
+    );
+    let counts = |store: &Store| {
+        let all = all(store, Range::ALL).into_iter();
+        all.map(|one| one.late.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(&store), [2, 2, 1]);
+    assert_eq!(all(&store, Range::ALL)[1].late[1], late(second_ns));
+    // No interval has more than it may.
+    (0..100).for_each(|_| assert!(store.add_late(&late(second_ns))));
+    assert_eq!(counts(&store), [2, crate::late::LATE_MAX, 1]);
+    // Removed with it.
+    store.limit(Limits {
+        age: Duration::from_ns(1),
+        ..Limits::default()
+    });
+    stored(store.append(sample(9)));
+    assert_eq!(counts(&store), [1]);
+    let left = store
+        .connection()
+        .query_row("SELECT count(*) FROM late", [], |row| row.get(0));
+    assert_eq!(left, Ok(1));
+}
+
+#[test]
 fn a_store_of_the_first_kind_is_read_as_it_is_and_gets_its_new_column_from_a_writer() {
     let place = place();
     let mut store = create(&place.path, Limits::default()).expect("a store");
     stored(store.append(sample(0)));
-    let older = "ALTER TABLE interval DROP COLUMN hidden";
+    let older = "ALTER TABLE interval DROP COLUMN hidden; DROP TABLE late";
     store.connection().execute_batch(older).expect("as it was");
     drop(store);
     let hidden = |store: &Store| {
@@ -82,9 +123,11 @@ fn a_store_of_the_first_kind_is_read_as_it_is_and_gets_its_new_column_from_a_wri
     };
     let reader = Store::open(&place.path).expect("it opens");
     assert_eq!(hidden(&reader), [0]);
+    assert!(all(&reader, Range::ALL)[0].late.is_empty());
     let mut writer = create(&place.path, Limits::default()).expect("it is taken over");
     stored(writer.append(sample(1)));
     assert_eq!(hidden(&writer), [0, 3]);
+    assert_eq!(all(&writer, Range::ALL)[1].late, sample(1).late);
     // Also for who began to read before.
     assert_eq!(hidden(&reader), [0, 3]);
     assert_eq!(reader.heads().expect("heads").len(), 2);

@@ -5,6 +5,7 @@ use event::Duration;
 
 use crate::buckets::Histogram;
 use crate::interval::{Interval, Scope, Series, Worst};
+use crate::late::{LATE_MAX, Late};
 
 impl Interval {
     /// Adds the interval that follows this one.
@@ -22,6 +23,9 @@ impl Interval {
         }
         for worst in next.worst {
             add_worst(&mut self.worst, worst);
+        }
+        for late in next.late {
+            self.add_late(late);
         }
         for (phase, cpu, linear) in next.linear {
             let mut known = self.linear.iter_mut();
@@ -53,6 +57,27 @@ impl Interval {
     pub fn worst_of(&self, scope: Scope, phase: Phase) -> Option<&Worst> {
         let mut worst = self.worst.iter();
         worst.find(|worst| (worst.scope, worst.phase) == (scope, phase))
+    }
+}
+
+impl Interval {
+    /// Takes in an activation over the limit; of too many the shortest goes.
+    pub fn add_late(&mut self, late: Late) {
+        self.late.push(late);
+        if self.late.len() > LATE_MAX {
+            let places = self.late.iter().enumerate();
+            let shortest = places.min_by_key(|(_, late)| late.latency);
+            if let Some((place, _)) = shortest {
+                self.late.remove(place);
+            }
+        }
+    }
+
+    /// What a watch said of a longest sample, if it was over the limit.
+    pub fn late_of(&self, worst: &Worst) -> Option<&Late> {
+        let is_of_it = |late: &&Late| late.is_of(worst.victim.as_ref(), worst.at_ns);
+        let of_it = self.late.iter().filter(is_of_it);
+        of_it.min_by_key(|late| (late.at_ns - worst.at_ns).abs())
     }
 }
 
@@ -100,6 +125,7 @@ fn add_worst(all: &mut Vec<Worst>, next: Worst) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::Task;
     use crate::test_data::sample;
 
     #[test]
@@ -117,5 +143,46 @@ mod tests {
         assert_eq!(worst, &sample(0).worst[0]);
         assert_eq!(sum.linear[0].2.0, [(3, 12), (10240, 3)]);
         assert_eq!(sum.phase(Scope::Named, Phase::Switch), None);
+    }
+
+    #[test]
+    fn a_longest_sample_has_the_ledger_of_its_own_activation_and_of_no_other() {
+        let mut interval = sample(3);
+        let worst = interval.worst[0].clone();
+        let late = |tid: i32, at_ns: i64, us: i64| Late {
+            at_ns,
+            latency: Duration::from_us(us),
+            victim: Some(Task {
+                tid,
+                ..Task::default()
+            }),
+            ..Late::default()
+        };
+        let ms = 1_000_000;
+        interval.add_late(late(8, worst.at_ns, 10));
+        interval.add_late(late(7, worst.at_ns + 5 * ms, 10));
+        assert_eq!(interval.late_of(&worst), None);
+        interval.add_late(late(7, worst.at_ns + 5 * ms, 4_500));
+        assert_eq!(interval.late_of(&worst), Some(&interval.late[2]));
+        interval.add_late(late(7, worst.at_ns + 1, 10));
+        assert_eq!(interval.late_of(&worst), Some(&interval.late[3]));
+    }
+
+    #[test]
+    fn of_too_many_the_longest_stay() {
+        let mut interval = Interval::default();
+        for us in 0..2 * LATE_MAX as i64 {
+            interval.add_late(Late {
+                latency: Duration::from_us(us),
+                ..Late::default()
+            });
+        }
+        assert_eq!(interval.late.len(), LATE_MAX);
+        assert!(
+            interval
+                .late
+                .iter()
+                .all(|one| one.latency >= Duration::from_us(32))
+        );
     }
 }

@@ -4,7 +4,9 @@ use abi::monitor::{Mode, Phase};
 use event::{Cpu, Duration};
 
 use crate::buckets::{Histogram, Linear};
-use crate::interval::{Head, Interval, Scope, Series, Task, Worst};
+use crate::interval::{Head, Interval, Scope, Series, Worst};
+use crate::late::Late;
+use crate::task::Task;
 
 pub(crate) const MINUTE_NS: i64 = 60_000_000_000;
 
@@ -53,5 +55,17 @@ pub(crate) fn sample(number: i64) -> Interval {
             stack: vec!["f+0x1".to_owned(), "g+0x2".to_owned()],
         }],
         linear: vec![(Phase::Timer, Cpu(0), Linear(vec![(3, 4), (10240, 1)]))],
+        late: vec![Late {
+            at_ns: number * 5 * MINUTE_NS + 7,
+            latency: Duration::from_us(5),
+            victim: task(9),
+            cpu: Some(Cpu(1)),
+            cause: "run_queue_wait:hog".to_owned(),
+            proven: true,
+            sentence: "hog ran".to_owned(),
+            ledger: vec![("hog ran".to_owned(), Duration::from_us(4))],
+            advice: vec!["taskset -pc 0 9".to_owned(), "chrt -f -p 61 7".to_owned()],
+            snapshot: Some(format!("/s/hit-{number:04}")),
+        }],
     }
 }

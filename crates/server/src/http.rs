@@ -61,7 +61,7 @@ impl Drop for Listening {
 /// When the port is taken, or the operating system refuses.
 pub fn listen(view: Arc<View>, port: u16) -> Result<Listening> {
     let token = token()?;
-    start(port, "rtscope-view", |hosts| {
+    start(loopback(port), "rtscope-view", |hosts| {
         let door = Arc::new(Door {
             view,
             token: token.clone(),
@@ -75,19 +75,26 @@ pub fn listen(view: Arc<View>, port: u16) -> Result<Listening> {
     })
 }
 
-/// Listens on the loopback address, in a thread of that name. `router` is told what this machine
-/// may be called by who asks, and says what follows the address in the URL.
+/// A port of this machine alone.
+pub(crate) fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Listens there, in a thread of that name. `router` is told what this machine may be called by who
+/// asks on it, and says what follows the address in the URL.
 pub(crate) fn start(
-    port: u16,
+    address: SocketAddr,
     thread: &str,
     router: impl FnOnce([String; 2]) -> (Router, String),
 ) -> Result<Listening> {
-    let failed = |error| {
-        Error::io(
-            format!("cannot listen on port {port} of this machine"),
+    let failed = |error| match address.ip().is_loopback() {
+        true => Error::io(
+            format!("cannot listen on port {} of this machine", address.port()),
             error,
         )
-        .fix("give another one, or none: --port 0")
+        .fix("give another one, or none: --port 0"),
+        false => Error::io(format!("cannot listen on {address}"), error)
+            .fix("give an address of this machine, and a port that nobody has: ip address"),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -96,11 +103,11 @@ pub(crate) fn start(
         .enable_time()
         .build()
         .map_err(|error| Error::io("cannot start the server's thread", error))?;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let listener = runtime
         .block_on(tokio::net::TcpListener::bind(address))
         .map_err(failed)?;
-    let port = listener.local_addr().map_err(failed)?.port();
+    let address = listener.local_addr().map_err(failed)?;
+    let port = address.port();
     let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
     let (router, query) = router(hosts);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -114,7 +121,7 @@ pub(crate) fn start(
         let _ = server.await;
     });
     Ok(Listening {
-        url: format!("http://127.0.0.1:{port}/{query}"),
+        url: format!("http://{address}/{query}"),
         stop: Some(stop),
         runtime: Some(runtime),
     })

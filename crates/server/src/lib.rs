@@ -1,7 +1,8 @@
 //! The page of a trace and its API, on this machine alone. `docs/view.md` describes both.
 //!
 //! # Design constraints
-//! - It listens on the loopback address only; every question must carry the token of its URL, and
+//! - It listens on the loopback address only, but where somebody gives an address and a token
+//!   ([`serve_known`]); every question of a trace must carry the token of its URL, and
 //!   name this machine as its host, so that no page from elsewhere can ask.
 //! - [`serve`] has no token: it gives pages that everybody on this machine may read.
 //! - It only reads. No path that a client sends opens a file: the page is inside of the program,
@@ -34,5 +35,5 @@ pub use answer::Answer;
 pub use foreign::ForeignReport;
 pub use http::{Listening, listen};
 pub use page::{has_page, hits_page, monitor_page};
-pub use pages::{Pages, serve, serve_private};
+pub use pages::{Pages, serve, serve_known, serve_private};
 pub use view::{View, ViewOptions};

@@ -1,6 +1,7 @@
 //! Pages of others than a trace: such that anybody on this machine may read, as metrics are, and
 //! such that need a token. They only read, and no page from elsewhere can ask.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -11,7 +12,7 @@ use event::{Error, ErrorKind, Result};
 use tokio::sync::Semaphore;
 
 use crate::answer::Answer;
-use crate::http::{Listening, is_same, send, start, text, token};
+use crate::http::{Listening, is_same, loopback, send, start, text, token};
 use crate::question::Words;
 
 /// Questions that are answered at once.
@@ -27,8 +28,9 @@ pub trait Pages: Send + Sync + 'static {
 
 struct Door {
     pages: Arc<dyn Pages>,
-    hosts: [String; 2],
-    /// Who asks for anything below `/api/` must know it; none: everybody may ask.
+    /// What this machine may be called; none: who asks comes from elsewhere.
+    hosts: Option<[String; 2]>,
+    /// Who asks for anything that is told must know it; none: everybody may ask.
     token: Option<String>,
     places: Semaphore,
 }
@@ -38,7 +40,16 @@ struct Door {
 /// # Errors
 /// When the port is taken, or the operating system refuses.
 pub fn serve(pages: Arc<dyn Pages>, port: u16) -> Result<Listening> {
-    open(pages, port, None)
+    open(pages, loopback(port), None, true)
+}
+
+/// Serves pages on an address that others can reach, to who knows the token of its owner: it has to
+/// come with metrics and with whatever is below `/api/`. The files of a page tell nothing.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_known(pages: Arc<dyn Pages>, address: SocketAddr, token: String) -> Result<Listening> {
+    open(pages, address, Some(token), false)
 }
 
 /// The same for who knows the token of the URL, which has to come with whatever is below `/api/`.
@@ -46,15 +57,22 @@ pub fn serve(pages: Arc<dyn Pages>, port: u16) -> Result<Listening> {
 /// # Errors
 /// As [`serve`].
 pub fn serve_private(pages: Arc<dyn Pages>, port: u16) -> Result<Listening> {
-    open(pages, port, Some(token()?))
+    open(pages, loopback(port), Some(token()?), true)
 }
 
-fn open(pages: Arc<dyn Pages>, port: u16, token: Option<String>) -> Result<Listening> {
-    start(port, "rtscope-pages", |hosts| {
-        let query = token.as_ref().map(|token| format!("?token={token}"));
+fn open(
+    pages: Arc<dyn Pages>,
+    address: SocketAddr,
+    token: Option<String>,
+    is_local: bool,
+) -> Result<Listening> {
+    start(address, "rtscope-pages", |hosts| {
+        // A token that somebody gave us is for him to know, and for no journal.
+        let shown = token.as_ref().filter(|_| is_local);
+        let query = shown.map(|token| format!("?token={token}"));
         let door = Arc::new(Door {
             pages,
-            hosts,
+            hosts: is_local.then_some(hosts),
             token,
             places: Semaphore::new(AT_ONCE),
         });
@@ -70,10 +88,16 @@ fn refuse(status: u16, what: &str, found: &str, fix: &str) -> Response<Body> {
     send(Answer::refusal(status, &error), false)
 }
 
+/// Whether anything is told there; all else is the page's own files.
+fn tells(path: &str) -> bool {
+    path.starts_with("/api/") || path == "/metrics"
+}
+
 async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> {
     let (head, _) = request.into_parts();
     let host = text(&head.headers, header::HOST.as_str());
-    if !door.hosts.iter().any(|known| known == host) {
+    let is_foreign = |hosts: &[String; 2]| !hosts.iter().any(|known| known == host);
+    if door.hosts.as_ref().is_some_and(is_foreign) {
         let fix = "ask by the address that it printed, on this machine";
         return refuse(403, "only this machine is served", host, fix);
     }
@@ -86,12 +110,12 @@ async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> 
         return refuse(414, "no page has so long a name", &path, "open /");
     }
     let query = head.uri.query().unwrap_or_default().to_owned();
-    if let Some(token) = door.token.as_ref().filter(|_| path.starts_with("/api/")) {
+    if let Some(token) = door.token.as_ref().filter(|_| tells(&path)) {
         let bearer = text(&head.headers, header::AUTHORIZATION.as_str());
         let words = Words::parse(&query);
         let told = bearer.strip_prefix("Bearer ");
         if !is_same(told.unwrap_or(words.text("token")), token) {
-            let fix = "open the URL that was printed, with its token";
+            let fix = "open the URL with its token, as in /?token=TOKEN, or send it as a bearer's";
             return refuse(401, "the token is missing or wrong", "a token", fix);
         }
     }

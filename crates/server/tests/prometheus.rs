@@ -74,9 +74,9 @@ fn worst() -> Worst {
     }
 }
 
-fn metrics() -> Arc<Metrics> {
-    let metrics = Metrics::new(&Run::default());
-    let interval = Interval {
+/// What an interval counts.
+fn interval() -> Interval {
+    Interval {
         series: vec![Series {
             scope: Scope::RealTime,
             phase: Phase::TimerWakeupSwitch,
@@ -88,7 +88,11 @@ fn metrics() -> Arc<Metrics> {
         }],
         worst: vec![worst()],
         ..Interval::default()
-    };
+    }
+}
+
+fn metrics() -> Arc<Metrics> {
+    let (metrics, interval) = (Metrics::new(&Run::default()), interval());
     metrics.add(&interval);
     metrics.closed(&interval, 0, 4096);
     Arc::new(metrics)
@@ -143,6 +147,11 @@ fn start(folder: &Path, target: &str) -> (Running, String) {
 
 /// The value of a query, once there is one.
 fn query(host: &str, expression: &str) -> f64 {
+    query_until(host, expression, |_| true)
+}
+
+/// The value of a query, once there is one that fits.
+fn query_until(host: &str, expression: &str, fits: impl Fn(f64) -> bool) -> f64 {
     let begun = Instant::now();
     let encoded: String = expression
         .bytes()
@@ -155,7 +164,7 @@ fn query(host: &str, expression: &str) -> f64 {
             let text = value.split('"').nth(1)?;
             text.parse().ok()
         });
-        if let Some(value) = value {
+        if let Some(value) = value.filter(|value| fits(*value)) {
             return value;
         }
         assert!(begun.elapsed() < READY_MAX, "{expression}: {answer}");
@@ -198,6 +207,60 @@ fn prometheus_takes_the_metrics_and_its_quantiles_are_ours() {
     assert!(answer.contains("\"value\":\"0.0009\""), "{answer}");
 }
 
+/// The queries of the dashboard's panels.
+fn dashboard_queries() -> Vec<String> {
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let dashboard = std::fs::read_to_string(packaging.join("grafana/rtscope-monitor.json"));
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&dashboard.expect("a file")).expect("json");
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let targets = panels.filter_map(|panel| panel["targets"].as_array());
+    let query = |target: &serde_json::Value| target["expr"].as_str().expect("a query").to_owned();
+    targets.flatten().map(query).collect()
+}
+
+#[test]
+fn every_query_of_the_dashboard_has_data_in_a_real_prometheus() {
+    let name = "every_query_of_the_dashboard_has_data_in_a_real_prometheus";
+    if !is_there("prometheus") {
+        return testkit::skip(name, "no prometheus; apt-get install prometheus");
+    }
+    let metrics = metrics();
+    let listening = serve(Arc::new(Served(Arc::clone(&metrics))), 0).expect("it listens");
+    let target = listening.url["http://".len()..].trim_end_matches('/');
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_running, host) = start(folder.path(), target);
+    let (ended, end) = std::sync::mpsc::channel::<()>();
+    // A rate needs counts that grow.
+    let mut counted = interval();
+    let mut switches = counted.series[0].clone();
+    switches.phase = Phase::Switch;
+    counted.series.push(switches);
+    (counted.head.lost, counted.head.cost) = (1, Duration::from_us(500));
+    let counting = std::thread::spawn(move || {
+        let pause = Time::from_millis(200);
+        while end.recv_timeout(pause) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            metrics.add(&counted);
+        }
+    });
+    let queries = dashboard_queries();
+    assert!(queries.len() >= 7, "{queries:?}");
+    for query in queries {
+        let query = query.replace("$__rate_interval", "5s");
+        let query = query
+            .replace("$instance", ".*")
+            .replace("$scope", "realtime");
+        assert!(!query.contains('$'), "{query}");
+        // Where nothing grows, the quantile of a rate is no number.
+        let is_zero_fine = query.contains("unsaved");
+        query_until(&host, &format!("max({query})"), |value| {
+            value.is_finite() && (value > 0.0 || is_zero_fine)
+        });
+    }
+    drop(ended);
+    counting.join().expect("it ends");
+}
+
 #[test]
 fn promtool_finds_nothing_to_say_about_metrics_and_alerts() {
     let name = "promtool_finds_nothing_to_say_about_metrics_and_alerts";
@@ -223,20 +286,15 @@ fn promtool_finds_nothing_to_say_about_metrics_and_alerts() {
     let alerts = packaging.join("prometheus/rtscope-alerts.yml");
     silent(&["check", "rules", alerts.to_str().expect("a text")], "");
     // Every query of the dashboard is one.
-    let dashboard = std::fs::read_to_string(packaging.join("grafana/rtscope-monitor.json"));
-    let dashboard: serde_json::Value =
-        serde_json::from_str(&dashboard.expect("a file")).expect("json");
-    let panels = dashboard["panels"].as_array().expect("panels");
-    let targets = panels
-        .iter()
-        .filter_map(|panel| panel["targets"].as_array())
-        .flatten();
-    let rule = |(number, target): (usize, &serde_json::Value)| {
-        let query = target["expr"].as_str().expect("a query");
+    let rule = |(number, query): (usize, String)| {
         let query = query.replace("$__rate_interval", "5m");
         format!("  - {{record: 'query{number}', expr: '{query}'}}\n")
     };
-    let rules: String = targets.enumerate().map(rule).collect();
+    let rules: String = dashboard_queries()
+        .into_iter()
+        .enumerate()
+        .map(rule)
+        .collect();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("rules.yml");
     let text = format!("groups:\n- name: dashboard\n  rules:\n{rules}");
@@ -282,6 +340,43 @@ fn a_page_is_for_this_machine_by_get_and_a_taken_port_is_said() {
         error.fixed_by().expect("a fix").contains("--port"),
         "{error:#}"
     );
+}
+
+#[test]
+fn who_comes_from_elsewhere_must_know_the_token_for_all_that_is_told() {
+    let token = "0123456789abcdef".to_owned();
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let pages = Arc::new(Served(metrics()));
+    let listening = server::serve_known(pages, address, token.clone()).expect("it listens");
+    assert!(!listening.url.contains(&token), "it is for no journal");
+    let host = listening.url["http://".len()..]
+        .trim_end_matches('/')
+        .to_owned();
+    let check = |path: &str, header: &str, expect: u16| {
+        let mut stream = TcpStream::connect(&host).expect("a connection");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: rt7.example:9464\r\n{header}Connection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).ok();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {expect} ")),
+            "{path} {header}: {answer}"
+        );
+    };
+    let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    check("/metrics", &bearer(&token), 200);
+    check(&format!("/metrics?token={token}"), "", 200);
+    check("/metrics", "", 401);
+    check("/metrics", &bearer("0123456789abcdeX"), 401);
+    check("/metrics", &bearer(""), 401);
+    check("/metrics?token=", "", 401);
+    check("/api/v1/monitor", "", 401);
+    check("/api/v1/monitor?token=0123", "", 401);
+    // Of the page's own files nobody learns anything.
+    check("/monitor.css", "", 404);
 }
 
 #[test]

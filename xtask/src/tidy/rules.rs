@@ -29,6 +29,7 @@ const CONNECTIONS: &[&str] = &[
     "crates/relay/",
     "bench/",
     "crates/bpf-host/tests/root_more_trackers.rs",
+    "crates/fleet/src/collector_tests.rs",
     "crates/fleet/src/s3_tests.rs",
 ];
 

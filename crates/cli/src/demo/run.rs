@@ -232,6 +232,7 @@ fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptio
             buffer_bytes: crate::options::BUFFER_DEFAULT_BYTES,
             user: None,
             keep: Keep::ALL,
+            keep_earlier: false,
             events: Vec::new(),
         }),
     }

@@ -16,12 +16,33 @@ pub struct Monitor {
     /// Name, id, pid:N, process:NAME; docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
+    /// Count the tasks of this control group too, apart: its path or the end of that
+    #[arg(long, value_name = "PATH|NAME", hide_short_help = true)]
+    pub cgroup: Vec<String>,
+    /// Count the tasks of this unit of systemd too, apart
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub unit: Vec<String>,
+    /// Count the tasks of this container too, apart
+    #[arg(long, value_name = "NAME|ID", hide_short_help = true)]
+    pub container: Vec<String>,
     /// Count every task too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub all: bool,
     /// Close an interval every DUR
     #[arg(long, value_name = "DUR")]
     pub every: Option<String>,
+    /// Watch too: snapshot and ledger of what is later than DUR
+    ///
+    /// What comes on a CPU later than that, from the expiry of its timer, or its wake-up; with
+    /// --return to the end of its system call.
+    #[arg(long, value_name = "DUR")]
+    pub over: Option<String>,
+    /// Where those snapshots go (default: STORE-snapshots)
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub snapshots: Option<PathBuf>,
+    /// Snapshots that stay of each cause, the worst ones: N, SIZE or N/SIZE (default: 20/200M)
+    #[arg(long, value_name = "N/SIZE", hide_short_help = true)]
+    pub keep_snapshots: Option<String>,
     /// Stop after DUR
     #[arg(long = "for", alias = "duration", value_name = "DUR")]
     pub run_for: Option<String>,
@@ -31,6 +52,17 @@ pub struct Monitor {
     /// Serve /metrics on this port of this machine
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
+    /// Serve on this address and port, for other machines too; needs --token-file
+    #[arg(
+        long,
+        value_name = "ADDR",
+        conflicts_with = "port",
+        hide_short_help = true
+    )]
+    pub listen: Option<String>,
+    /// What whoever asks from another machine must know: the first line of FILE
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub token_file: Option<PathBuf>,
     /// Count the return to user space too: a program at the end of every system call
     #[arg(long = "return", hide_short_help = true)]
     pub until_return: bool,
@@ -100,10 +132,10 @@ pub struct MonitorExport {
     /// The store and its part.
     #[command(flatten)]
     pub part: MonitorPart,
-    /// csv, json (a line each), gnuplot, or osadl (files as its kernels have)
+    /// csv, json (a line each), gnuplot, osadl (files as its kernels have), or parquet
     #[arg(long, value_enum, default_value = "csv", hide_possible_values = true)]
     pub to: MonitorFormat,
-    /// Write there instead of to stdout; osadl needs a folder
+    /// Write there instead of to stdout; osadl and parquet need a folder
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
 }
@@ -158,6 +190,8 @@ pub enum MonitorFormat {
     Gnuplot,
     /// OSADL's files.
     Osadl,
+    /// The tables of a fleet.
+    Parquet,
 }
 
 const EXAMPLES: &str = "\

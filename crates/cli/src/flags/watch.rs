@@ -196,6 +196,10 @@ pub struct Watch {
     )]
     #[arg(hide_short_help = true)]
     pub keep: String,
+    /// Snapshots that earlier watches left in that folder count in --keep too
+    #[arg(long, conflicts_with = "no_snapshot", help_heading = "Output")]
+    #[arg(hide_short_help = true)]
+    pub keep_earlier: bool,
     /// Flight recorder per CPU (default: 4M)
     #[arg(long, value_name = "SIZE", help_heading = "Output")]
     #[arg(hide_short_help = true)]

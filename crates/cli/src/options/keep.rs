@@ -5,15 +5,15 @@ use event::{Error, ErrorKind, Result};
 
 use super::parse_size;
 
-/// Reads `20`, `10G` or `20/10G`, of what is called `things`.
-pub(super) fn keep(text: &str, things: &str, fix: &str) -> Result<Keep> {
+/// Reads `20`, `10G` or `20/10G`, of what is called `things`, as `flag` has it.
+pub(super) fn keep(flag: &str, text: &str, things: &str, fix: &str) -> Result<Keep> {
     let refuse = || {
-        let what = format!("--keep is no number of {things}");
+        let what = format!("{flag} is no number of {things}");
         let error = Error::new(ErrorKind::InvalidInput, what);
         error.found(format!("'{text}'")).fix(fix)
     };
     let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
-    let bytes = |text: &str| parse_size("--keep", text).map_err(|_| refuse());
+    let bytes = |text: &str| parse_size(flag, text).map_err(|_| refuse());
     match text.split_once('/') {
         Some((things, room)) => Ok(Keep {
             count: count(things).ok_or_else(refuse)?,
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_a_number_or_a_room_or_both() {
         let check = |text: &str, expect: Option<(usize, Option<u64>)>| {
-            let found = keep(text, "archives", "as in 20").ok();
+            let found = keep("--keep", text, "archives", "as in 20").ok();
             let expect = expect.map(|(count, bytes)| Keep { count, bytes });
             assert_eq!(found, expect, "{text}");
         };

@@ -129,7 +129,9 @@ impl SessionOptions {
             flight,
             rotate_every: every.map(|text| rotate_every(&text)).transpose()?,
             rotate_size_bytes: size.map(|text| rotate_size(&text)).transpose()?,
-            keep: kept.map_or(Ok(Keep::ALL), |text| keep(&text, "archives", KEEP_FIX))?,
+            keep: kept.map_or(Ok(Keep::ALL), |text| {
+                keep("--keep", &text, "archives", KEEP_FIX)
+            })?,
         })
     }
 }

@@ -40,6 +40,15 @@ pub(super) fn groups(cgroups: &[String], units: &[String], containers: &[String]
     cgroups.chain(units).chain(containers).collect()
 }
 
+/// The flag that asks for these, and what is typed after it.
+pub fn group_flag(asked: &Asked) -> (&'static str, &str) {
+    match asked {
+        Asked::Cgroup(name) => ("cgroup", name),
+        Asked::Unit(name) => ("unit", name),
+        Asked::Container(name) => ("container", name),
+    }
+}
+
 /// Refuses control groups where a trace is read: it does not know them.
 ///
 /// # Errors

@@ -75,6 +75,8 @@ pub struct SnapshotOptions {
     pub user: Option<UserConfig>,
     /// How many stay of each cause.
     pub keep: Keep,
+    /// Those of earlier watches count too.
+    pub keep_earlier: bool,
 }
 
 /// A watch, decided.
@@ -221,7 +223,8 @@ fn snapshot(typed: &flags::Watch) -> Result<Option<SnapshotOptions>> {
             .as_ref()
             .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
         events: typed.events.clone(),
-        keep: keep(&typed.keep, "snapshots", KEEP_FIX)?,
+        keep: keep("--keep", &typed.keep, "snapshots", KEEP_FIX)?,
+        keep_earlier: typed.keep_earlier,
         user: (!typed.user.is_empty())
             .then(|| UserConfig::new(&typed.user))
             .transpose()?,

@@ -103,6 +103,7 @@ fn options(explain: &ExplainOptions) -> WatchOptions {
             buffer_bytes: BUFFER_DEFAULT_BYTES,
             user: None,
             keep: Keep::ALL,
+            keep_earlier: false,
             events: Vec::new(),
         }),
     }

@@ -9,20 +9,23 @@ use bpf_host::{MonitorConfig, PhaseMonitor};
 use capture::capabilities;
 use event::{Duration, Error, Result};
 use host::capabilities::Verb;
-use monitor::{Appended, Head, Interval, Metrics, Run, Store, report};
+use monitor::{Appended, Head, Interval, Late, Metrics, Run, Store, report};
 use rustix::time::ClockId;
-use server::{Listening, Pages, serve};
+use server::{Listening, Pages, serve, serve_known};
 use signal_hook::consts::SIGHUP;
 
 use super::clock::{now_ns, wall_ns};
 use super::fleet::Pushing;
 use super::names::KernelNames;
 use super::notify::Notifier;
+use super::otlp::Sending;
 use super::pages::MonitorPages;
+use super::watching::Watching;
 use crate::exit::{Outcome, print};
 use crate::flags::Monitor;
-use crate::options::MonitorOptions;
+use crate::options::{Door, MonitorOptions, Target};
 use crate::signals::{self, Request};
+use crate::verbs::watch::targets::{Matched, Whom};
 
 /// The metrics are never older than this.
 const TICK: Time = Time::from_secs(10);
@@ -44,6 +47,7 @@ pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
     loop {
         daemon.count(&reload, begun);
         if !reload.swap(false, Ordering::Relaxed) {
+            daemon.end_watch();
             daemon.close();
             return daemon.say_end();
         }
@@ -62,11 +66,16 @@ pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
 struct Cost {
     programs_ns: u64,
     process_ns: i64,
+    /// Of the watch's process, which may be another one meanwhile.
+    watch_ns: i64,
 }
 
 struct Daemon<'n> {
     options: MonitorOptions,
     counting: PhaseMonitor,
+    /// What that counts.
+    counted: MonitorConfig,
+    watching: Option<Watching>,
     names: KernelNames,
     store: Store,
     metrics: Arc<Metrics>,
@@ -74,6 +83,7 @@ struct Daemon<'n> {
     listening: Option<Listening>,
     notifier: &'n Notifier,
     pushing: Option<Pushing>,
+    sending: Option<Sending>,
     /// What was counted since the last interval was closed.
     open: Interval,
     /// When that began, as far as the next end goes.
@@ -92,12 +102,16 @@ impl<'n> Daemon<'n> {
         let run = this_run(options);
         let store = Store::create(&options.store, &run, wall_ns(), options.limits)?;
         let metrics = Arc::new(Metrics::new(&run));
-        let pages = Arc::new(MonitorPages::new(Arc::clone(&metrics), &options.store));
+        let pages = Arc::new(MonitorPages::new(Arc::clone(&metrics), options));
         let listening = listen(&pages, options)?;
-        let counting = PhaseMonitor::start(&counted(options))?;
+        let counted = counted(options)?;
+        let counting = PhaseMonitor::start(&counted)?;
         let mut daemon = Daemon {
             options: options.clone(),
             counting,
+            counted,
+            // By then nothing stands in the way of counting, which is what it is for.
+            watching: Watching::start(options)?,
             names: KernelNames::read(),
             store,
             metrics,
@@ -108,6 +122,7 @@ impl<'n> Daemon<'n> {
                 .fleet
                 .as_ref()
                 .map(|fleet| Pushing::new(fleet, &options.store)),
+            sending: options.otlp.as_ref().map(Sending::new),
             open: Interval::default(),
             opened: Instant::now(),
             ticked: Instant::now(),
@@ -140,15 +155,22 @@ impl<'n> Daemon<'n> {
     /// into the same store; else it is closed. What can fail comes first: then all stays as it was.
     fn reload(&mut self, new: MonitorOptions) -> Result<()> {
         let run = this_run(&new);
-        let (counts, store) = (counted(&new), &new.store);
-        let counting = (counts != counted(&self.options))
+        let (counts, store) = (counted(&new)?, &new.store);
+        let counting = (counts != self.counted)
             .then(|| PhaseMonitor::start(&counts))
             .transpose()?;
         let store = (*store != self.options.store)
             .then(|| Store::create(store, &run, wall_ns(), new.limits))
             .transpose()?;
-        if new.port != self.options.port {
+        if new.door != self.options.door {
             self.listening = listen(&self.pages, &new)?;
+        }
+        let is_watched = self
+            .watching
+            .as_ref()
+            .is_some_and(|watch| watch.is_of(&new));
+        if !is_watched {
+            self.end_watch();
         }
         if counting.is_some() || store.is_some() {
             self.close();
@@ -158,7 +180,6 @@ impl<'n> Daemon<'n> {
             Some(store) => {
                 self.lost += self.store.waiting() as u64;
                 self.store = store;
-                self.pages.show(&new.store);
             }
             None if counting.is_some() => self.store.begin_run(&run, wall_ns())?,
             None => {}
@@ -168,12 +189,47 @@ impl<'n> Daemon<'n> {
             let fleet = new.fleet.as_ref();
             self.pushing = fleet.map(|fleet| Pushing::new(fleet, &new.store));
         }
+        if new.otlp != self.options.otlp {
+            self.sending = new.otlp.as_ref().map(Sending::new);
+        }
+        self.pages.show(&new);
         self.options = new;
         if let Some(counting) = counting {
-            self.counting = counting;
+            (self.counting, self.counted) = (counting, counts);
             self.begin();
         }
+        if !is_watched {
+            self.watch();
+        }
         Ok(())
+    }
+
+    /// Starts the watch that is asked for; counting goes on without it.
+    fn watch(&mut self) {
+        match Watching::start(&self.options) {
+            Ok(watching) => self.watching = watching,
+            Err(error) => eprintln!("{error:#}"),
+        }
+    }
+
+    /// Ends the watch: what it found is in the interval that is open.
+    fn end_watch(&mut self) {
+        let ended = self.watching.take().map(Watching::finish);
+        self.add_late(ended.unwrap_or_default());
+    }
+
+    /// Puts what was late into the interval in which it ended: explaining it took a while.
+    fn add_late(&mut self, all: Vec<Late>) {
+        let since_ns = match self.open.head == Head::default() {
+            true => self.began_ns.0,
+            false => self.open.head.begin_ns,
+        };
+        for late in all {
+            self.metrics.late(&late);
+            if late.at_ns >= since_ns || !self.store.add_late(&late) {
+                self.open.add_late(late);
+            }
+        }
     }
 
     /// Counts until somebody asks to stop or to read the settings again.
@@ -228,11 +284,17 @@ impl<'n> Daemon<'n> {
         part.linear = linear(&counted);
         (self.began_ns, self.cost) = ((wall_ns, mono_ns), cost);
         self.metrics.add(&part);
-        if self.open == Interval::default() {
-            self.open = part;
+        if let Some(sending) = &mut self.sending {
+            sending.counted(&self.metrics);
+        }
+        if self.open.head == Head::default() {
+            let late = std::mem::take(&mut self.open.late);
+            self.open = Interval { late, ..part };
         } else {
             self.open.append(part);
         }
+        let found = self.watching.as_mut().map(Watching::take);
+        self.add_late(found.unwrap_or_default());
         self.ticked = Instant::now();
         self.notifier.say("WATCHDOG=1");
     }
@@ -260,6 +322,10 @@ impl<'n> Daemon<'n> {
         self.metrics.closed(&interval, self.lost, bytes);
         if let Some(pushing) = &mut self.pushing {
             pushing.closed();
+        }
+        if self.watching.as_mut().is_some_and(Watching::has_ended) {
+            self.end_watch();
+            self.watch();
         }
     }
 
@@ -293,6 +359,10 @@ impl<'n> Daemon<'n> {
         Cost {
             programs_ns: self.counting.cost_ns(),
             process_ns: now_ns(ClockId::ProcessCPUTime),
+            watch_ns: self
+                .watching
+                .as_ref()
+                .map_or(0, |watch| watch.cpu().as_ns()),
         }
     }
 }
@@ -300,7 +370,11 @@ impl<'n> Daemon<'n> {
 impl Cost {
     fn since(self, before: Cost) -> Duration {
         let programs_ns = self.programs_ns.saturating_sub(before.programs_ns);
-        Duration::from_ns(programs_ns as i64 + self.process_ns - before.process_ns)
+        let watch_ns = match self.watch_ns >= before.watch_ns {
+            true => self.watch_ns - before.watch_ns,
+            false => self.watch_ns,
+        };
+        Duration::from_ns(programs_ns as i64 + self.process_ns - before.process_ns + watch_ns)
     }
 }
 
@@ -313,23 +387,32 @@ fn give_memory_back() {
     }
 }
 
-/// What is counted in the kernel.
-fn counted(options: &MonitorOptions) -> MonitorConfig {
-    MonitorConfig {
-        named: options.named.clone(),
+/// What is counted in the kernel: whoever is named, and who is there by a program's name or in a
+/// group, as they are now.
+fn counted(options: &MonitorOptions) -> Result<MonitorConfig> {
+    let matched = Matched::find(&Whom {
+        target: Target::Tasks(options.named.clone()),
+        asked: options.groups.clone(),
+        family: None,
+    })?;
+    let named = options.named.iter().cloned();
+    Ok(MonitorConfig {
+        named: named.chain(matched.by_program()).collect(),
+        members: matched.members(),
         every_task: options.all,
         until_return: options.until_return,
         linear: options.linear,
         ..MonitorConfig::default()
-    }
+    })
 }
 
 fn listen(pages: &Arc<MonitorPages>, options: &MonitorOptions) -> Result<Option<Listening>> {
-    let Some(port) = options.port else {
-        return Ok(None);
-    };
     let pages: Arc<dyn Pages> = pages.clone();
-    let listening = serve(pages, port)?;
+    let listening = match &options.door {
+        None => return Ok(None),
+        Some(Door::Here(port)) => serve(pages, *port)?,
+        Some(Door::Known(address, token)) => serve_known(pages, *address, token.clone())?,
+    };
     print(&format!("{}metrics\n", listening.url))?;
     eprintln!("{} is the page of it", listening.url);
     Ok(Some(listening))
@@ -353,13 +436,16 @@ fn this_run(options: &MonitorOptions) -> Run {
         let text = std::fs::read_to_string(format!("/proc/sys/kernel/{file}"));
         text.unwrap_or_default().trim().to_owned()
     };
+    let named = options.named.iter().map(ToString::to_string);
+    let groups = options.groups.iter().map(ToString::to_string);
+    let named: Vec<String> = named.chain(groups).collect();
     Run {
         host: fact("hostname"),
         kernel: fact("osrelease"),
         boot_id: fact("random/boot_id"),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         settings: serde_json::json!({
-            "task": options.named.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "task": named,
             "all": options.all,
             "return": options.until_return,
             "linear": options.linear,

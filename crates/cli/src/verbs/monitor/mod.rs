@@ -6,12 +6,15 @@ mod daemon;
 mod fleet;
 mod names;
 mod notify;
+mod otlp;
 mod pages;
+mod watching;
 
 pub use pages::metrics_page;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use event::{Error, ErrorKind, Result};
 use monitor::{Format, Range, Store, export, export_osadl, report};
@@ -54,6 +57,15 @@ fn open(typed: &MonitorPart) -> Result<(Store, Range)> {
     Ok((store, range))
 }
 
+/// Where several files go.
+fn folder<'t>(typed: &'t MonitorExport, format: &str) -> Result<&'t Path> {
+    typed.output.as_deref().ok_or_else(|| {
+        Error::new(ErrorKind::InvalidInput, "several files need a folder")
+            .found("no --output")
+            .fix(format!("give one: --to {format} -o DIR"))
+    })
+}
+
 fn write_export(typed: &MonitorExport) -> Result<Outcome> {
     let (store, range) = open(&typed.part)?;
     let format = match typed.to {
@@ -61,12 +73,11 @@ fn write_export(typed: &MonitorExport) -> Result<Outcome> {
         MonitorFormat::Json => Format::Json,
         MonitorFormat::Gnuplot => Format::Gnuplot,
         MonitorFormat::Osadl => {
-            let folder = typed.output.as_deref().ok_or_else(|| {
-                Error::new(ErrorKind::InvalidInput, "OSADL's files need a folder")
-                    .found("no --output")
-                    .fix("give one: --to osadl -o DIR")
-            })?;
-            export_osadl(&store, range, folder)?;
+            export_osadl(&store, range, folder(typed, "osadl")?)?;
+            return Ok(Outcome::Fine);
+        }
+        MonitorFormat::Parquet => {
+            ::fleet::export_parquet(&store, range, folder(typed, "parquet")?)?;
             return Ok(Outcome::Fine);
         }
     };

@@ -1,47 +1,112 @@
 //! What the monitor serves: metrics for Prometheus, and a page with what the store says.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::monitor::Phase;
 use event::{Duration, Error, ErrorKind, Result};
 use monitor::{Metrics, PageQuestion, Range, Scope, Store, page_json};
 use server::{Answer, Pages, monitor_page};
 
+use crate::options::MonitorOptions;
+
 /// What a page shows when it does not say of what time.
 const LAST_DEFAULT: Duration = Duration::from_ms(24 * 3_600_000);
+
+/// What is told of, until the settings are read again.
+#[derive(Clone, Debug)]
+struct Shown {
+    store: PathBuf,
+    /// Where the watch beside the monitor keeps its snapshots.
+    snapshots: Option<PathBuf>,
+}
+
+impl Shown {
+    fn of(options: &MonitorOptions) -> Shown {
+        let over = options.over.as_ref();
+        Shown {
+            store: options.store.clone(),
+            snapshots: over.map(|over| over.snapshots.clone()),
+        }
+    }
+}
 
 /// Pages that everybody on this machine may read.
 #[derive(Debug)]
 pub(super) struct MonitorPages {
     metrics: Arc<Metrics>,
-    store: Mutex<PathBuf>,
+    shown: Mutex<Shown>,
+    /// Numbers the answers that are made of snapshots.
+    asked: AtomicU64,
 }
 
 impl MonitorPages {
-    pub(super) fn new(metrics: Arc<Metrics>, store: &Path) -> MonitorPages {
+    pub(super) fn new(metrics: Arc<Metrics>, options: &MonitorOptions) -> MonitorPages {
         MonitorPages {
             metrics,
-            store: Mutex::new(store.to_owned()),
+            shown: Mutex::new(Shown::of(options)),
+            asked: AtomicU64::new(0),
         }
     }
 
-    /// From now on another store is told of.
-    pub(super) fn show(&self, store: &Path) {
-        *self.store() = store.to_owned();
+    /// From now on the store and the snapshots of other settings are told of.
+    pub(super) fn show(&self, options: &MonitorOptions) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Shown::of(options);
     }
 
-    fn store(&self) -> MutexGuard<'_, PathBuf> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shown(&self) -> Shown {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.clone()
     }
 
     /// What the store says to the page's question.
     fn data(&self, query: &str) -> Result<Answer> {
         let question = question(query)?;
         // Reading needs no lock, and holds up no interval.
-        let store = self.store().clone();
-        let value = page_json(&Store::open(&store)?, question)?;
+        let value = page_json(&Store::open(&self.shown().store)?, question)?;
         Ok(answer("application/json", value.to_string()))
+    }
+
+    /// The whole answer of a snapshot, as `diagnose --html` writes it: in a process of its own,
+    /// whose memory the monitor does not keep.
+    fn late(&self, query: &str) -> Result<Answer> {
+        let name = word(query, "snapshot").unwrap_or_default().to_owned();
+        let gone = |fix: &str| {
+            let what = "there is no such snapshot";
+            let found: String = name.chars().take(80).collect();
+            let error = Error::new(ErrorKind::NotFound, what);
+            error.found(format!("'{found}'")).fix(fix)
+        };
+        let fix = "it gave way to later ones (--keep-snapshots), or --over has never been set";
+        // A name is a folder of the watch, and no way to elsewhere.
+        let is_name = Path::new(&name).file_name() == Some(name.as_ref());
+        let folder = self.shown().snapshots.filter(|_| is_name);
+        let snapshot = folder.map(|folder| folder.join(&name));
+        let Some(snapshot) = snapshot.filter(|snapshot| snapshot.is_dir()) else {
+            return Err(gone(fix));
+        };
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let page = format!("rtscope-answer-{}-{number}.html", std::process::id());
+        let page = std::env::temp_dir().join(page);
+        let failed = |cause| Error::io("cannot read the snapshot", cause);
+        let mut diagnose = Command::new(std::env::current_exe().map_err(failed)?);
+        diagnose
+            .arg("diagnose")
+            .arg(&snapshot)
+            .arg("--html")
+            .arg(&page);
+        let output = diagnose.stdin(Stdio::null()).output().map_err(failed)?;
+        let text = std::fs::read_to_string(&page);
+        std::fs::remove_file(&page).ok();
+        let text = text.map_err(|cause| {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            failed(cause)
+                .found(said)
+                .fix("rtscope diagnose reads it, and says what is wrong")
+        })?;
+        Ok(answer("text/html; charset=utf-8", text))
     }
 }
 
@@ -50,6 +115,7 @@ impl Pages for MonitorPages {
         match path {
             "/metrics" => Some(metrics_page(&self.metrics, accept)),
             "/api/v1/monitor" => Some(self.data(query).into()),
+            "/api/v1/late" => Some(self.late(query).into()),
             path => monitor_page(path),
         }
     }
@@ -74,19 +140,21 @@ fn answer(content_type: &'static str, text: String) -> Answer {
     }
 }
 
+/// What is asked by this word.
+fn word<'q>(query: &'q str, key: &str) -> Option<&'q str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find_map(|(known, value)| (known == key).then_some(value))
+}
+
 /// `last_ns`, `scope` and `phase`; what is left out has a default.
 fn question(query: &str) -> Result<PageQuestion> {
-    let word = |key: &str| {
-        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find_map(|(known, value)| (known == key).then_some(value))
-    };
     let refused = |what: &str, found: &str, fix: &str| {
         let found: String = found.chars().take(80).collect();
         Error::new(ErrorKind::InvalidInput, what)
             .found(format!("'{found}'"))
             .fix(fix)
     };
-    let last_ns = match word("last_ns") {
+    let last_ns = match word(query, "last_ns") {
         None => LAST_DEFAULT.as_ns(),
         Some(text) => text.parse().ok().filter(|ns| *ns > 0).ok_or_else(|| {
             refused(
@@ -96,14 +164,14 @@ fn question(query: &str) -> Result<PageQuestion> {
             )
         })?,
     };
-    let scope = match word("scope") {
+    let scope = match word(query, "scope") {
         None => None,
         Some(name) => {
             let found = Scope::ALL.into_iter().find(|scope| scope.name() == name);
             Some(found.ok_or_else(|| refused("no such scope", name, "realtime, named or all"))?)
         }
     };
-    let phase = match word("phase") {
+    let phase = match word(query, "phase") {
         None => None,
         Some(name) => {
             let found = Phase::ALL.into_iter().find(|phase| phase.name() == name);
@@ -143,6 +211,21 @@ mod tests {
         }
     }
 
+    fn options(store: &Path, snapshots: &Path) -> MonitorOptions {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            monitor: crate::flags::Monitor,
+        }
+        let line = ["monitor", "--over", "1ms", "--store"].map(std::ffi::OsStr::new);
+        let words = line
+            .into_iter()
+            .chain([store.as_os_str(), "--snapshots".as_ref()]);
+        let words = words.chain([snapshots.as_os_str()]);
+        let typed = <Line as clap::Parser>::try_parse_from(words).expect("parses");
+        MonitorOptions::new(&typed.monitor).expect("valid")
+    }
+
     #[test]
     fn the_page_its_data_and_the_metrics_are_served_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -150,7 +233,11 @@ mod tests {
         let run = monitor::Run::default();
         let limits = monitor::Limits::default();
         let _owner = Store::create(&store, &run, 0, limits).expect("a store");
-        let pages = MonitorPages::new(Arc::new(Metrics::new(&run)), &store);
+        let snapshots = folder.path().join("snapshots");
+        std::fs::create_dir(&snapshots).expect("made");
+        std::fs::create_dir(folder.path().join("other")).expect("made");
+        let options = options(&store, &snapshots);
+        let pages = MonitorPages::new(Arc::new(Metrics::new(&run)), &options);
         let check = |path: &str, query: &str, expect: Option<u16>| {
             let answer = pages.answer(path, query, "");
             assert_eq!(answer.map(|answer| answer.status), expect, "{path}?{query}");
@@ -159,6 +246,18 @@ mod tests {
         check("/metrics", "", Some(200));
         check("/api/v1/monitor", "", Some(200));
         check("/api/v1/monitor", "scope=x", Some(400));
+        for name in [
+            "",
+            "x",
+            ".",
+            "..",
+            "../other",
+            "%2e%2e%2fother",
+            "/etc",
+            "a/../../other",
+        ] {
+            check("/api/v1/late", &format!("snapshot={name}"), Some(404));
+        }
         check("/store.db", "", None);
         check("/../etc/passwd", "", None);
     }

@@ -7,7 +7,7 @@ use event::evidence::{EndKind, LateOne};
 
 use super::causes::Causes;
 use super::keep::Keeper;
-use super::log::{Line, Log};
+use super::log::{self, Line, Log};
 use crate::options::WatchOptions;
 
 /// What is kept of all.
@@ -24,7 +24,13 @@ impl Book {
         Book {
             causes: Causes::default(),
             log: snapshots.map(|snapshots| Log::new(&snapshots.output)),
-            keeper: snapshots.map(|snapshots| Keeper::new(snapshots.keep)),
+            keeper: snapshots.map(|snapshots| {
+                let mut keeper = Keeper::new(snapshots.keep);
+                if snapshots.keep_earlier {
+                    keeper.add_earlier(&snapshots.output, log::earlier(&snapshots.output));
+                }
+                keeper
+            }),
         }
     }
 

@@ -54,6 +54,22 @@ impl Keeper {
         }
     }
 
+    /// Snapshots of earlier watches in `folder`, each with its cause and its latency. Who asks for
+    /// a bound for months begins a watch more than once.
+    pub fn add_earlier(
+        &mut self,
+        folder: &Path,
+        all: impl IntoIterator<Item = (String, String, Duration)>,
+    ) {
+        for (name, cause, latency) in all {
+            let path = folder.join(name);
+            if path.is_dir() {
+                self.add(&cause, &path, latency);
+            }
+        }
+        self.close();
+    }
+
     /// Removes what has no place: no hit is to come that shares it.
     pub fn close(&mut self) {
         if let Some(path) = self.leaving.take() {
@@ -173,6 +189,27 @@ mod tests {
         keeper.close();
         assert!(!there("last") && there("rare") && there("worst"));
         assert_eq!(keeper.removed, 2);
+    }
+
+    #[test]
+    fn what_earlier_watches_left_counts_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let earlier = [("a", 1), ("b", 3), ("c", 2), ("gone", 9)];
+        for (name, _) in &earlier[..3] {
+            std::fs::create_dir(folder.path().join(name)).expect("made");
+        }
+        let mut keeper = Keeper::new(Keep {
+            count: 2,
+            bytes: None,
+        });
+        let told = earlier.iter().map(|(name, ms)| {
+            let latency = Duration::from_ms(*ms);
+            ((*name).to_owned(), "often".to_owned(), latency)
+        });
+        keeper.add_earlier(folder.path(), told);
+        let there = |name: &str| folder.path().join(name).exists();
+        assert!(!there("a") && there("b") && there("c"));
+        assert_eq!(keeper.removed, 1);
     }
 
     #[test]

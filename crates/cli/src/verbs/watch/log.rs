@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::Path;
 
 use event::evidence::TaskRef;
-use event::{Error, Instant, Result};
+use event::{Duration, Error, Instant, Result};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Its name in the folder.
 const NAME: &str = "late.ndjson";
@@ -89,6 +89,22 @@ impl Log {
     }
 }
 
+/// The snapshots that the log in `folder` names: each with its cause and the latency. What is no
+/// line of it is left out, as the end of one that a full disk cut.
+pub(super) fn earlier(folder: &Path) -> Vec<(String, String, Duration)> {
+    let text = std::fs::read(folder.join(NAME)).unwrap_or_default();
+    let line = |line: &[u8]| {
+        let line: Value = serde_json::from_slice(line).ok()?;
+        let name = line["snapshot"].as_str()?;
+        // A name is a folder here, and no way to elsewhere.
+        let is_name = Path::new(name).file_name() == Some(name.as_ref());
+        let latency = Duration::from_ns(line["latency_ns"].as_i64()?);
+        let cause = line["cause"].as_str()?.to_owned();
+        (line["schema"] == SCHEMA && is_name).then(|| (name.to_owned(), cause, latency))
+    };
+    text.split(|byte| *byte == b'\n').filter_map(line).collect()
+}
+
 /// Wall clock minus CLOCK_MONOTONIC now.
 pub(super) fn wall_offset_ns() -> i64 {
     let read = |clock| {
@@ -144,5 +160,14 @@ mod tests {
             (&json!(null), &json!(false))
         );
         assert!(lines[0]["wall_ns"].as_i64() > Some(1_600_000_000_000_000_000));
+        // A watch that begins anew knows which snapshots there are, and heeds no other path.
+        let elsewhere = text.replace("hit-0001", "../hit-0001");
+        std::fs::write(folder.path().join(NAME), text + &elsewhere + "{\"sch").expect("written");
+        let known = (
+            "hit-0001".to_owned(),
+            "own work".to_owned(),
+            Duration::from_ms(6),
+        );
+        assert_eq!(earlier(folder.path()), [known]);
     }
 }

@@ -112,7 +112,7 @@ fn told(interval: &Interval, readings: &[Reading]) -> monitor::Interval {
         },
         series: series.collect(),
         worst: worst.into_iter().collect(),
-        linear: Vec::new(),
+        ..monitor::Interval::default()
     }
 }
 
