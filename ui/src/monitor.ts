@@ -136,7 +136,7 @@ function steps(pen: Pen, buckets: [number, number, number][], xOf: (ns: number) 
 }
 
 /** Whose share of the samples was not longer, and how its line looks. */
-const BANDS: [keyof Stretch & `p${string}`, string, string][] = [["p999_ns", "99.9 %", "#d55e00"], ["p99_ns", "99 %", "#e69f00"], ["p50_ns", "half", "#009e73"]];
+const BANDS: [keyof Stretch & `p${string}`, string, string][] = [["p999_ns", "99.9 %", "#cc79a7"], ["p99_ns", "99 %", "#e69f00"], ["p50_ns", "half", "#009e73"]];
 
 function drawLine(pen: Pen) {
   if (asRidges) { drawRidges(pen); return; }
@@ -194,6 +194,8 @@ function drawRidges(pen: Pen) {
   const most = Math.log10(edges.reduce((a, one) => Math.max(a, one[2]), 1) + 1), ground = area.top + area.height;
   const xOf = (ns: number) => area.left + (Math.log(Math.max(ns, low) / low) / Math.log(high / low)) * area.width;
   const step = Math.min((area.height * 0.75) / all.length, 18), tall = Math.max(step * 3, area.height - step * all.length - 4);
+  // There is room for a day or for a time.
+  const days: [number, number] = all.at(-1)!.end_ns - all[0]!.begin_ns > 48 * HOUR ? [5, 10] : [11, 16];
   pen.fillStyle = css("--faint");
   for (let power = Math.ceil(Math.log10(low)); power <= Math.log10(high); power++) {
     pen.fillRect(xOf(10 ** power), area.top, 0.5, area.height + 4);
@@ -219,7 +221,7 @@ function drawRidges(pen: Pen) {
     pen.stroke();
     if (place === 0 || place === all.length - 1) {
       pen.fillStyle = css("--faint");
-      pen.fillText(wall(one.begin_ns, false).slice(5), 2, base - 3);
+      pen.fillText(wall(one.begin_ns, false).slice(...days), 2, base - 3);
     }
   });
 }
