@@ -148,6 +148,7 @@ mod tests {
     #[test]
     fn a_longest_sample_has_the_ledger_of_its_own_activation_and_of_no_other() {
         let mut interval = sample(3);
+        interval.late.clear();
         let worst = interval.worst[0].clone();
         let late = |tid: i32, at_ns: i64, us: i64| Late {
             at_ns,
