@@ -382,17 +382,51 @@ fn a_virtual_cpu_has_no_idle_states_to_limit() {
     assert!(rules(guest).is_empty());
 }
 
-#[test]
-fn a_quota_is_lifted_through_whichever_interface_the_machine_has() {
+/// Plays the advice of a quota on a machine with these files of control groups, of which those of
+/// `/proc` are given with `{root}` in the place of the root; the files that it changed.
+fn lifted(mounts: &str, groups: &str, files: &[(&str, &str)]) -> Vec<String> {
     let victim = Task::fair(100, "victim");
     let trace = SyntheticTrace::new().at(10).block(victim, Task::IDLE);
     let trace = trace.at(1_000).throttled(1_000, victim).wake(victim);
     let trace = trace.at(90_000).run(victim);
     let given = advice(trace, victim);
-    let command = &given[0].command;
-    assert!(command.contains("/proc/100/cgroup"), "{command}");
-    assert!(
-        command.contains("cpu.max") && command.contains("cpu.cfs_quota_us"),
-        "{command}"
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().display().to_string();
+    let proc = [("proc/mounts", mounts), ("proc/100/cgroup", groups)];
+    for (path, text) in proc.iter().chain(files) {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, text.replace("{root}", &root)).expect("written");
+    }
+    let command = given[0].command.replace("/proc/", &format!("{root}/proc/"));
+    let mut shell = std::process::Command::new("sh");
+    let run = shell.args(["-c", &command]).output().expect("a shell");
+    assert!(run.status.success(), "{command}: {run:?}");
+    let read = |path| std::fs::read_to_string(folder.path().join(path)).expect("there");
+    let changed = files.iter().filter(|(path, text)| read(*path) != *text);
+    changed
+        .map(|(path, _)| format!("{path}: {}", read(*path).trim()))
+        .collect()
+}
+
+#[test]
+fn a_quota_is_lifted_through_whichever_interface_the_machine_has_mounted_anywhere() {
+    let check = |mounts, groups, files: &[(&str, &str)], expect: &str| {
+        assert_eq!(lifted(mounts, groups, files), [expect], "{mounts}");
+    };
+    let second = "cgroup2 {root}/cgroup cgroup2 rw 0 0\n";
+    let first = "cgroup {root}/mnt/set cgroup rw,relatime,cpuset 0 0\n\
+                 cgroup {root}/mnt/cpu cgroup rw,relatime,cpu,cpuacct 0 0\n";
+    let in_first = ("mnt/cpu/a/cpu.cfs_quota_us", "20000\n");
+    check(
+        second,
+        "0::/a\n",
+        &[("cgroup/a/cpu.max", "20000 100000\n")],
+        "cgroup/a/cpu.max: max",
     );
+    let groups = "4:cpuset:/z\n3:cpu,cpuacct:/a\n0::/\n";
+    let expect = "mnt/cpu/a/cpu.cfs_quota_us: -1";
+    check(first, groups, &[in_first], expect);
+    // Both at once, as systemd's mixed layout has them: the second has no controllers.
+    check(&format!("{second}{first}"), groups, &[in_first], expect);
 }

@@ -13,7 +13,7 @@ const ISOLATE_SHARE_MIN: f64 = 0.1;
 /// How the kernel's functions that write messages to a console are called.
 const CONSOLE_NAMES: [&str; 3] = ["console_", "vprintk", "_console_write"];
 
-/// A machine has one of two interfaces for the CPU's control groups.
+/// A machine has one of two interfaces for the CPU's control groups, mounted anywhere.
 pub(super) fn lift_quota(case: &Case<'_>) -> Option<(String, String)> {
     let TermKind::Quota { of } = &case.culprit.kind else {
         return None;
@@ -28,8 +28,10 @@ pub(super) fn lift_quota(case: &Case<'_>) -> Option<(String, String)> {
     );
     let groups = format!("/proc/{}/cgroup", task.tid);
     let command = format!(
-        "v2=/sys/fs/cgroup$(sed -n s/^0:://p {groups}); \
-         v1=/sys/fs/cgroup/cpu$(sed -nE 's/^[0-9]+:([^:]*,)?cpu(,[^:]*)?://p' {groups}); \
+        "v2=$(awk '$3 == \"cgroup2\" {{print $2; exit}}' /proc/mounts)\
+         $(sed -n s/^0:://p {groups}); \
+         v1=$(awk '$3 == \"cgroup\" && $4 ~ /,cpu(,|$)/ {{print $2; exit}}' /proc/mounts)\
+         $(sed -nE 's/^[0-9]+:([^:]*,)?cpu(,[^:]*)?://p' {groups}); \
          if [ -e $v2/cpu.max ]; then echo max > $v2/cpu.max; \
          else echo -1 > $v1/cpu.cfs_quota_us; fi"
     );

@@ -52,13 +52,26 @@ pub(super) fn all(root: &Path, passes: impl Fn(&str) -> bool) -> Vec<Group> {
 
 /// A mounted hierarchy of control groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hierarchy {
+pub(crate) struct Hierarchy {
     pub mount: PathBuf,
     pub number: u32,
 }
 
+/// The folders of the group that a line of `/proc/PID/cgroup` names, and of those above it.
+pub(crate) fn folders_of(hierarchies: &[Hierarchy], line: &str) -> Vec<PathBuf> {
+    let mut parts = line.splitn(3, ':');
+    let number = parts.next().and_then(|word| word.parse().ok());
+    let hierarchy = hierarchies.iter().find(|one| Some(one.number) == number);
+    let Some((hierarchy, path)) = hierarchy.zip(parts.nth(1)) else {
+        return Vec::new();
+    };
+    let above = Path::new(path).ancestors();
+    let inside = above.map(|path| path.strip_prefix("/").unwrap_or(path));
+    inside.map(|path| hierarchy.mount.join(path)).collect()
+}
+
 /// Each once, however often it is mounted.
-pub(super) fn hierarchies(root: &Path) -> Vec<Hierarchy> {
+pub(crate) fn hierarchies(root: &Path) -> Vec<Hierarchy> {
     let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
     hierarchies_in(&text("proc/self/mounts"), &text("proc/self/cgroup"))
 }

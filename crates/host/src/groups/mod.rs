@@ -21,7 +21,8 @@ pub use found::{Asked, Found};
 pub use hierarchy::Group;
 pub use quota::{Kept, Quotas, out_of_quota};
 
-use hierarchy::{Hierarchy, all, hierarchies};
+use hierarchy::{Hierarchy, all};
+pub(crate) use hierarchy::{folders_of, hierarchies};
 
 /// Looks for what somebody asked for, on the machine below `root`.
 ///

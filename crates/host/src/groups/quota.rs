@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use event::{Duration, Tid};
 
-use super::hierarchy::{Hierarchy, hierarchies};
+use super::hierarchy::{folders_of, hierarchies};
 
 /// The groups of processes from their own up to the roots, those that count it: each group's
 /// folder, and for how long it was out of its quota since it was made, summed over CPUs.
@@ -15,16 +15,7 @@ pub fn out_of_quota(root: &Path, pids: impl Iterator<Item = u32>) -> BTreeMap<Pa
     let hierarchies = hierarchies(root);
     let mut found = BTreeMap::new();
     for line in texts.iter().flat_map(|text| text.lines()) {
-        let mut parts = line.splitn(3, ':');
-        let number = parts.next().and_then(|word| word.parse().ok());
-        let is_it = |hierarchy: &&Hierarchy| Some(hierarchy.number) == number;
-        let hierarchy = hierarchies.iter().find(is_it);
-        let Some((hierarchy, path)) = hierarchy.zip(parts.nth(1)) else {
-            continue;
-        };
-        for path in Path::new(path).ancestors() {
-            let path = path.strip_prefix("/").unwrap_or(path);
-            let folder = hierarchy.mount.join(path);
+        for folder in folders_of(&hierarchies, line) {
             if found.contains_key(&folder) {
                 continue;
             }

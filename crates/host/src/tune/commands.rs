@@ -63,10 +63,9 @@ impl Reader<'_> {
         if let Some((condition, rest)) = between(part, "if [ -e ", " ]; then ") {
             return self.either(condition, rest);
         }
-        if let Some((_, rest)) = between(part, "v2=", "/proc/") {
-            let tid = rest
-                .split_once("/cgroup")
-                .and_then(|(tid, _)| tid.parse().ok());
+        if part.starts_with("v2=") {
+            let mut files = part.split("/proc/");
+            let tid = files.find_map(|rest| rest.split_once("/cgroup")?.0.parse().ok());
             return Ok(groups::lift_quota(
                 self.root,
                 tid.ok_or_else(|| self.unknown())?,

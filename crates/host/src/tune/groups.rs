@@ -4,46 +4,25 @@
 use std::path::{Path, PathBuf};
 
 use super::Change;
+use crate::groups::{folders_of, hierarchies};
 
 /// What lifts every limit that a task is under.
 pub(super) fn lift_quota(root: &Path, tid: i32) -> Vec<Change> {
     let cgroups = std::fs::read_to_string(root.join(format!("proc/{tid}/cgroup")));
     let cgroups = cgroups.unwrap_or_default();
+    let hierarchies = hierarchies(root);
+    let folders = cgroups
+        .lines()
+        .flat_map(|line| folders_of(&hierarchies, line));
     let mut changes = Vec::new();
-    for line in cgroups.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
-        else {
-            continue;
-        };
-        if controllers.is_empty() {
-            let mounts = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
-            let files = mounts
-                .iter()
-                .flat_map(|mount| above(&root.join(mount), path, "cpu.max"));
-            changes.extend(
-                files.filter_map(|file| write(file, "max", |text| text.starts_with("max"))),
-            );
-        } else if controllers.split(',').any(|one| one == "cpu") {
-            let mounts = ["cpu", "cpu,cpuacct"].map(|name| root.join("sys/fs/cgroup").join(name));
-            let files = mounts.iter().find(|mount| mount.is_dir());
-            let files = files
-                .into_iter()
-                .flat_map(|mount| above(mount, path, "cpu.cfs_quota_us"));
-            changes
-                .extend(files.filter_map(|file| write(file, "-1", |text| text.starts_with('-'))));
-        }
+    for folder in folders {
+        let folder = root.join(folder.strip_prefix("/").unwrap_or(&folder));
+        let second = folder.join("cpu.max");
+        changes.extend(write(second, "max", |text| text.starts_with("max")));
+        let first = folder.join("cpu.cfs_quota_us");
+        changes.extend(write(first, "-1", |text| text.starts_with('-')));
     }
     changes
-}
-
-/// The files of this name of a group and of all above it.
-fn above(mount: &Path, path: &str, name: &str) -> Vec<PathBuf> {
-    let folder = mount.join(path.trim_start_matches('/'));
-    let folders = folder
-        .ancestors()
-        .take_while(|folder| folder.starts_with(mount));
-    folders.map(|folder| folder.join(name)).collect()
 }
 
 fn write(path: PathBuf, after: &str, is_so: fn(&str) -> bool) -> Option<Change> {
@@ -62,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_above_a_task_is_lifted_in_both_versions() {
+    fn every_limit_above_a_task_is_lifted_wherever_its_version_is_mounted() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path();
         for (path, text) in [
@@ -70,10 +49,15 @@ mod tests {
                 "proc/7/cgroup",
                 "2:cpu,cpuacct:/a/b\n1:memory:/x\n0::/s/t\n",
             ),
-            ("sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_quota_us", "-1\n"),
-            ("sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "50000\n"),
-            ("sys/fs/cgroup/s/t/cpu.max", "max 100000\n"),
-            ("sys/fs/cgroup/s/cpu.max", "20000 100000\n"),
+            (
+                "proc/self/mounts",
+                "cgroup /mnt/cg1 cgroup rw,cpu,cpuacct 0 0\ncgroup2 /cgroup cgroup2 rw 0 0\n",
+            ),
+            ("proc/self/cgroup", "2:cpu,cpuacct:/\n1:memory:/\n0::/\n"),
+            ("mnt/cg1/a/b/cpu.cfs_quota_us", "-1\n"),
+            ("mnt/cg1/a/cpu.cfs_quota_us", "50000\n"),
+            ("cgroup/s/t/cpu.max", "max 100000\n"),
+            ("cgroup/s/cpu.max", "20000 100000\n"),
         ] {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
@@ -81,13 +65,13 @@ mod tests {
         }
         let changes = lift_quota(root, 7);
         let changes = changes.iter().map(ToString::to_string);
-        let prefix = format!("{}/sys/fs/cgroup", root.display());
+        let prefix = root.display().to_string();
         let changes: Vec<String> = changes.map(|one| one.replace(&prefix, "")).collect();
         assert_eq!(
             changes,
             [
-                "/cpu,cpuacct/a/cpu.cfs_quota_us: 50000 -> -1",
-                "/s/cpu.max: 20000 100000 -> max"
+                "/mnt/cg1/a/cpu.cfs_quota_us: 50000 -> -1",
+                "/cgroup/s/cpu.max: 20000 100000 -> max"
             ]
         );
         assert!(lift_quota(root, 8).is_empty());
