@@ -230,6 +230,30 @@ fn a_begin_that_was_not_seen_is_counted_and_not_judged() {
 }
 
 #[test]
+fn a_wait_for_a_page_begins_nothing_where_the_begin_was_not_seen() {
+    let trace = SyntheticTrace::new()
+        .at(10)
+        .run(HOG)
+        .at(9_000)
+        .block(HOG, LOOP)
+        .at(9_100)
+        .block_uninterruptible(LOOP, Task::IDLE)
+        .at(9_200)
+        .wake(LOOP)
+        .at(9_210)
+        .run(LOOP)
+        .at(9_300)
+        .block(LOOP, Task::IDLE);
+    let found = asked(trace.clone(), TaskFilter::from(Tid(LOOP.tid)), Until::Block);
+    assert_eq!((found.basis.activations, found.basis.unjudged), (0, 1));
+    // The next one is seen whole.
+    let trace = trace.at(9_400).wake(LOOP).at(9_410).run(LOOP);
+    let trace = trace.at(9_500).block(LOOP, Task::IDLE);
+    let found = asked(trace, TaskFilter::from(Tid(LOOP.tid)), Until::Block);
+    assert_eq!((found.basis.activations, found.basis.unjudged), (1, 1));
+}
+
+#[test]
 fn without_a_name_those_who_were_put_off_come_before_those_who_work_for_long() {
     let trace = begun(HOG).at(1100).wake(LOOP).at(9000).block(HOG, LOOP);
     let trace = trace.at(9100).block(LOOP, Task::IDLE);

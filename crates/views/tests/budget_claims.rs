@@ -383,3 +383,27 @@ fn what_began_before_the_trace_is_counted_and_not_judged() {
     // It was not in time: what was seen of it took longer.
     check(9000, (0, 1));
 }
+
+#[test]
+fn a_wait_for_a_page_begins_nothing_where_the_begin_was_not_seen() {
+    let check = |before_us: i64, expect: (u64, u64, u64)| {
+        let trace = SyntheticTrace::new().at(0).run(HOG).after(before_us);
+        let trace = trace.block(HOG, WORK).after(10);
+        let trace = trace.block_uninterruptible(WORK, Task::IDLE).after(50);
+        let trace = trace.wake(WORK).after(10).run(WORK).after(10);
+        let trace = trace.block(WORK, Task::IDLE);
+        // The next one is seen whole.
+        let trace = trace.after(50).wake(WORK).after(10).run(WORK).after(10);
+        let trace = trace.block(WORK, Task::IDLE);
+        let rules = Rules::parse("response of work within 1ms").expect("a rule");
+        let checked = check_budgets(&trace.build(), &rules, TimeRange::ALL).expect("it is read");
+        let finding = &checked.findings[0];
+        assert_eq!(
+            (finding.samples, finding.unseen, finding.unwoken),
+            expect,
+            "{finding:?}"
+        );
+    };
+    check(500, (1, 1, 0));
+    check(9000, (1, 0, 1));
+}

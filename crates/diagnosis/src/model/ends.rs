@@ -88,7 +88,9 @@ impl Builder {
             }
             Pause::PutOff => {}
             Pause::Inside | Pause::Lock | Pause::Fault => {
-                self.tasks.state(task).work.inside = is_judged;
+                // Its wake-up does not begin what was not seen to begin, either.
+                let unbegun = wanted && chain.is_none() && !forked;
+                self.tasks.state(task).work.inside = is_judged || unbegun;
             }
             Pause::Stopped | Pause::Traced if is_judged => {
                 self.is_stopped((cpu, now_ns), task, pause)

@@ -69,6 +69,8 @@ struct Thread {
     put_off_ns: Option<i64>,
     /// It was just made and has not run yet.
     made: bool,
+    /// It sleeps, or is woken from a sleep, inside of work that was not seen to begin.
+    inside: bool,
     /// When the timer was due that has woken it, where it has not run since.
     due_ns: Option<i64>,
 }
@@ -151,6 +153,7 @@ impl Responses {
             Change::Lost { .. } => {
                 for thread in &mut self.threads {
                     (thread.asleep_ns, thread.put_off_ns, thread.due_ns) = (None, None, None);
+                    thread.inside = false;
                 }
                 None
             }
@@ -196,6 +199,7 @@ impl Responses {
             open.lossy |= pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
         }
         thread.due_ns = None;
+        thread.inside = pause.is_inside() && thread.open.is_none() && !thread.made;
         match pause {
             pause if pause.is_inside() || pause.is_stop() => None,
             Pause::PutOff => {
@@ -235,6 +239,10 @@ impl Responses {
         let thread = self.of(process);
         let made = std::mem::take(&mut thread.made);
         let due_ns = thread.due_ns.take();
+        // What was not seen to begin does not begin with such a wake-up.
+        if std::mem::take(&mut thread.inside) && thread.open.is_none() {
+            return;
+        }
         let begun = woken_ns.map(|woken_ns| Open {
             begin_ns: due_ns.map_or(woken_ns, |due_ns| due_ns.min(woken_ns)),
             own_ns: 0,
