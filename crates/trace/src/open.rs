@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -162,10 +163,8 @@ fn traces(path: &Path, prefix: String) -> Result<Vec<Found>> {
         }
         return match path.file_name().is_some_and(|name| name == "metadata") {
             true => traces(path.parent().unwrap_or(path), prefix),
-            false => Err(no_trace(
-                path,
-                "a file of no format that is known".to_owned(),
-            )),
+            false => Err(packed(path)
+                .unwrap_or_else(|| no_trace(path, "a file of no format that is known".to_owned()))),
         };
     }
     let mut found = Vec::new();
@@ -182,13 +181,37 @@ fn traces(path: &Path, prefix: String) -> Result<Vec<Found>> {
     Ok(found)
 }
 
+/// How programs that pack a file begin it, and who unpacks it.
+const PACKED: [(&[u8], &str, &str); 5] = [
+    (&[0x1f, 0x8b], "gzip", "gunzip -k"),
+    (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "unxz -k"),
+    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "unzstd"),
+    (b"BZh", "bzip2", "bunzip2 -k"),
+    (b"PK\x03\x04", "zip", "unzip"),
+];
+
+/// Somebody sent a trace in a file that is packed.
+fn packed(path: &Path) -> Option<Error> {
+    let mut begin = Vec::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(8).read_to_end(&mut begin).ok()?;
+    let (_, by, command) = PACKED
+        .into_iter()
+        .find(|(magic, ..)| begin.starts_with(magic))?;
+    let fix = format!("{command} {}, then open what comes out", path.display());
+    Some(no_trace(path, format!("a file that {by} packed")).fix(fix))
+}
+
 fn no_trace(path: &Path, found: String) -> Error {
     Error::new(
         ErrorKind::NotFound,
         format!("{} is no trace", path.display()),
     )
     .found(found)
-    .fix("give the directory that 'rtscope record -o' or a snapshot wrote")
+    .fix(
+        "give the directory that 'rtscope record -o' or a snapshot wrote, another one in CTF, or a \
+         file: trace.dat, the text of ftrace or of 'perf script', or Perfetto's",
+    )
 }
 
 /// A search for traces. Links are followed, each directory is entered once: they may lead around in
@@ -269,4 +292,28 @@ pub(crate) fn symbols(path: &Path) -> Symbols {
         .find_map(|place| fs::read(place).ok());
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Symbols::from_kallsyms(&text.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_file_is_refused_with_the_command_that_unpacks_it() {
+        let check = |begin: &[u8], expect: Option<&str>| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("t");
+            fs::write(&path, begin).expect("written");
+            let error = Trace::open(&path).err().expect("no trace");
+            let fix = error.fixed_by().expect("a fix").to_owned();
+            let command = fix.split_once(' ').map(|(command, _)| command);
+            assert_eq!(command.filter(|one| *one != "give"), expect, "{fix}");
+        };
+        check(b"\x1f\x8b\x08\0\0\0\0\0\0\x03", Some("gunzip"));
+        check(b"\xfd7zXZ\0\0\x04", Some("unxz"));
+        check(b"\x28\xb5\x2f\xfd\x04", Some("unzstd"));
+        check(b"PK\x03\x04", Some("unzip"));
+        check(b"\x1f", None);
+        check(b"", None);
+    }
 }
