@@ -179,3 +179,40 @@ fn what_a_killed_recorder_kept_is_converted_and_says_so() {
     assert!(!events(&trace).is_empty());
     run(Command::new(RTSCOPE).args(["doctor", "--clean"]));
 }
+
+#[test]
+fn what_was_damaged_or_cut_is_a_loss() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let raw = folder.path().join("raw");
+    let mut record = rtscope(
+        &["record", "--raw", "--events", "sched_switch,timer", "-o"],
+        &raw,
+    );
+    run(record.args(["--duration", "500ms"]));
+    let pages = raw.join("raw/per_cpu/cpu0/trace_pipe_raw");
+    let whole = std::fs::read(&pages).expect("pages");
+    assert!(whole.len() >= 3 * 4096, "{} bytes", whole.len());
+    let check = |bytes: &[u8], name: &str| {
+        std::fs::write(&pages, bytes).expect("written");
+        let trace = folder.path().join(name);
+        let mut convert = rtscope(&["convert", "--to", "ctf", "-o"], &trace);
+        let converted = convert.arg(&raw).output().expect("it runs");
+        let said = String::from_utf8_lossy(&converted.stderr).into_owned();
+        assert_eq!(converted.status.code(), Some(3), "{name}: {said}");
+        assert!(said.contains("could not be read"), "{name}: {said}");
+        let info = rtscope(&["info", "--json"], &trace)
+            .output()
+            .expect("it runs");
+        let info: serde_json::Value = serde_json::from_slice(&info.stdout).expect("JSON");
+        assert!(
+            info["losses"]["discarded"].as_u64() > Some(0),
+            "{name}: {info}"
+        );
+    };
+    check(&whole[..whole.len() - 4096 - 7], "cut");
+    let mut damaged = whole;
+    // A length that leads out of the page.
+    damaged[4096 + 16..4096 + 200].fill(0xff);
+    check(&damaged, "damaged");
+}

@@ -31,7 +31,9 @@ impl Formats {
     /// # Errors
     /// When a file cannot be read, or what it says of the pages makes no sense.
     pub fn read_saved(path: &Path) -> Result<Formats> {
-        let layout = PageLayout::parse(&text(&path.join("events/header_page"))?)?;
+        let header = text(&path.join("events/header_page"))
+            .map_err(|error| error.fix("copy the whole folder that rtscope record --raw wrote"))?;
+        let layout = PageLayout::parse(&header)?;
         formats(&path.join("events"), layout, &mut Vec::new())
     }
 }

@@ -172,6 +172,11 @@ impl CpuConverter {
         self.discarded
     }
 
+    /// Pages so far whose rest could not be read.
+    pub(crate) fn damaged_pages(&self) -> u64 {
+        self.damaged_pages
+    }
+
     /// Up to when it has said something: the last event, or later.
     pub fn reached(&self) -> Instant {
         Instant::from_ns(self.last_ns.min(i64::MAX as u64) as i64)

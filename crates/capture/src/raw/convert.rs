@@ -24,6 +24,8 @@ pub struct RawSummary {
     pub cpus: Vec<CpuTotals>,
     /// Whether its recorder was killed: what came last is not there.
     pub is_cut: bool,
+    /// Pages that make no sense, and files that lack some: each is a loss in the trace.
+    pub damages: u64,
 }
 
 /// One CPU's pages, on their way into its stream.
@@ -35,6 +37,8 @@ struct Pages {
     begin_ns: Option<u64>,
     /// How many pages came before it.
     before: u64,
+    /// Losses for what cannot be read.
+    damages: u64,
     converter: CpuConverter,
 }
 
@@ -55,11 +59,21 @@ impl Pages {
         let is_known = |(page, _): &&(u64, u64)| *page <= self.before;
         let overrun = self.facts.overruns.iter().rev().find(is_known);
         let overrun = overrun.map_or(0, |(_, overrun)| *overrun);
-        let missed_min = overrun.saturating_sub(self.converter.discarded());
+        let lost = self.converter.discarded() - self.damages;
+        let damaged = self.converter.damaged_pages();
         self.converter
-            .page(&self.page, Before::Running, missed_min)?;
+            .page(&self.page, Before::Running, overrun.saturating_sub(lost))?;
+        if self.converter.damaged_pages() > damaged {
+            self.damage()?;
+        }
         self.before += 1;
         self.next(layout)
+    }
+
+    /// What could not be read is missing.
+    fn damage(&mut self) -> Result<()> {
+        self.damages += 1;
+        self.converter.lost(self.converter.discarded() + 1)
     }
 }
 
@@ -70,6 +84,10 @@ impl Pages {
 /// `from` makes no sense; otherwise what the operating system says.
 pub fn convert_raw(from: &Path, to: &Path) -> Result<RawSummary> {
     let facts = RawFacts::read(from)?;
+    let metadata = from.join("kernel/metadata");
+    if !metadata.is_file() {
+        return Err(missing(&metadata, std::io::ErrorKind::NotFound.into()));
+    }
     let formats = Formats::read_saved(&from.join(FOLDER))?;
     let staged = StagedDir::create(to)?;
     let contexts = KernelContexts::new(facts.contexts.iter().map(String::as_str))?;
@@ -83,8 +101,7 @@ pub fn convert_raw(from: &Path, to: &Path) -> Result<RawSummary> {
     let mut all = Vec::with_capacity(facts.cpus.len());
     for cpu in &facts.cpus {
         let path = pages_of(from, Cpu(cpu.cpu));
-        let file = File::open(&path)
-            .map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+        let file = File::open(&path).map_err(|error| missing(&path, error))?;
         let mut converter = trace.cpu(Cpu(cpu.cpu), &groups)?;
         converter.covers(Instant::from_ns(facts.begin_ns))?;
         let mut pages = Pages {
@@ -93,6 +110,7 @@ pub fn convert_raw(from: &Path, to: &Path) -> Result<RawSummary> {
             page: vec![0; formats.layout.page_size_bytes()],
             begin_ns: None,
             before: 0,
+            damages: 0,
             converter,
         };
         pages.next(&formats.layout)?;
@@ -107,33 +125,41 @@ pub fn convert_raw(from: &Path, to: &Path) -> Result<RawSummary> {
     {
         first.convert(&formats.layout)?;
     }
-    let cpus = all.into_iter().map(|pages| end(pages, &facts));
-    let cpus = cpus.collect::<Result<Vec<_>>>()?;
+    let ended = all.into_iter().map(|pages| end(pages, &facts));
+    let ended = ended.collect::<Result<Vec<_>>>()?;
+    let (cpus, damages): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
     drop(trace);
     copy_rest(from, staged.path())?;
     Ok(RawSummary {
         path: staged.commit()?,
         cpus,
         is_cut: facts.end_ns.is_none(),
+        damages: damages.iter().sum(),
     })
 }
 
-/// The last losses of a CPU, and the end of its stream.
-fn end(pages: Pages, facts: &RawFacts) -> Result<CpuTotals> {
-    let Pages {
-        mut converter,
-        facts: cpu,
-        ..
-    } = pages;
+/// Something that belongs to a raw recording is not there.
+fn missing(path: &Path, error: std::io::Error) -> Error {
+    Error::io(format!("cannot read {}", path.display()), error)
+        .fix("copy the whole folder that rtscope record --raw wrote")
+}
+
+/// The last losses of a CPU, and the end of its stream; and how much of it could not be read.
+fn end(mut pages: Pages, facts: &RawFacts) -> Result<(CpuTotals, u64)> {
+    if pages.before < pages.facts.pages {
+        pages.damage()?;
+    }
+    let (damages, lost) = (pages.damages, pages.facts.lost);
+    let mut converter = pages.converter;
     match facts.end_ns {
         Some(end_ns) => {
-            converter.lost(cpu.lost)?;
+            converter.lost(lost + damages)?;
             converter.covers(Instant::from_ns(end_ns))?;
         }
         // What its recorder did not write is missing.
         None => converter.lost(converter.discarded() + 1)?,
     }
-    converter.finish()
+    Ok((converter.finish()?, damages))
 }
 
 /// Copies what is a trace already, and the metadata of all of it.

@@ -42,6 +42,8 @@ pub(crate) struct RawCpu {
     pub cpu: u32,
     /// Events that its ring lost.
     pub lost: u64,
+    /// How many pages were kept.
+    pub pages: u64,
     /// How many it had overwritten when page so and so was read, where that grew.
     pub overruns: Vec<(u64, u64)>,
 }

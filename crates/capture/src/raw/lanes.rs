@@ -76,6 +76,7 @@ impl<'a> RawLane<'a> {
     fn finish(mut self, instance: &Instance) -> Result<(RawCpu, CpuRecord)> {
         let statistics = instance.statistics(self.pipe.cpu())?;
         self.facts.lost = statistics.lost();
+        self.facts.pages = self.pages;
         let written = CpuTotals {
             events: statistics.read,
             discarded: statistics.lost(),

@@ -77,6 +77,10 @@ fn raw(path: &Path, options: &ConvertOptions) -> Result<Outcome> {
     let (events, lost) = (sum(|cpu| cpu.events), sum(|cpu| cpu.discarded));
     let to = converted.path.display();
     eprintln!("{events} events of the kernel's CPUs written to {to}; {lost} lost while recorded");
+    if converted.damages > 0 {
+        let damages = converted.damages;
+        eprintln!("{damages} places could not be read: each is a loss in the trace");
+    }
     if converted.is_cut {
         eprintln!("its recorder was killed: what came last is not there");
     }
