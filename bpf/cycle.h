@@ -14,7 +14,7 @@
 #define GAP_MASK (RTS_GAPS_MAX - 1)
 #define GAP_US_MAX 0xffffffffull
 
-// By thread id.
+// By thread id; by a negative one what others gave to that task (home.h).
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -30,18 +30,17 @@ struct {
 	__type(value, struct rts_cycles);
 } no_cycles SEC(".maps");
 
-static __always_inline struct rts_cycles *cycles_of(struct task_struct *task)
+static __always_inline struct rts_cycles *cycles_of(rts_s32 key)
 {
-	rts_s32 tid = task->pid;
-	struct rts_cycles *found = bpf_map_lookup_elem(&cycles, &tid), *none;
+	struct rts_cycles *found = bpf_map_lookup_elem(&cycles, &key), *none;
 
 	if (found)
 		return found;
 	none = LOOKUP(no_cycles, 0);
 	if (!none)
 		return 0;
-	bpf_map_update_elem(&cycles, &tid, none, BPF_ANY);
-	return bpf_map_lookup_elem(&cycles, &tid);
+	bpf_map_update_elem(&cycles, &key, none, BPF_ANY);
+	return bpf_map_lookup_elem(&cycles, &key);
 }
 
 // In which call a task sleeps, and on what: the same twice is the wait for its next work.
@@ -67,6 +66,26 @@ static __always_inline void gaps_copy(struct rts_cycles *found, const struct tas
 	found->gaps_length = state->releases ? state->releases - 1 : 0;
 }
 
+// A cycle of this length is over, with so many sleeps in between.
+static __always_inline struct rts_cycles *cycle_note(rts_s32 key, struct task_struct *task,
+		rts_u64 begin_ns, rts_u64 done_ns, rts_u32 sleeps)
+{
+	struct rts_cycles *found = cycles_of(key);
+
+	if (!found)
+		return 0;
+	task_describe(&found->task, task);
+	found->cycles++;
+	found->sleeps += sleeps;
+	if (done_ns - begin_ns >= config.threshold_ns)
+		found->over++;
+	if (done_ns - begin_ns > found->worst_end_ns - found->worst_begin_ns) {
+		found->worst_begin_ns = begin_ns;
+		found->worst_end_ns = done_ns;
+	}
+	return found;
+}
+
 // The present cycle ended with the last work, at `done_ns`.
 static __always_inline void cycle_close(struct task_state *state, struct task_struct *task,
 		rts_u64 done_ns)
@@ -79,19 +98,10 @@ static __always_inline void cycle_close(struct task_state *state, struct task_st
 	state->others = 0;
 	if (!begin_ns || !sleeps || done_ns <= begin_ns)
 		return;
-	found = cycles_of(task);
+	found = cycle_note(task->pid, task, begin_ns, done_ns, sleeps);
 	if (!found)
 		return;
 	state->has_cycles = 1;
-	task_describe(&found->task, task);
-	found->cycles++;
-	found->sleeps += sleeps;
-	if (done_ns - begin_ns >= config.threshold_ns)
-		found->over++;
-	if (done_ns - begin_ns > found->worst_end_ns - found->worst_begin_ns) {
-		found->worst_begin_ns = begin_ns;
-		found->worst_end_ns = done_ns;
-	}
 	gaps_copy(found, state);
 }
 
@@ -121,7 +131,7 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 	state->released_at = place;
 	if (!state->has_cycles)
 		return;
-	found = cycles_of(task);
+	found = cycles_of(task->pid);
 	if (found)
 		gaps_copy(found, state);
 }

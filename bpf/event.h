@@ -225,8 +225,15 @@ struct rts_late {
 	rts_u32 preemptions;
 };
 
+// Whether others began the cycles of a target, and not its timer.
+enum rts_by_others {
+	RTS_BY_OTHERS = 1,
+	RTS_BY_OTHERS_NAPS = 2, // and in each of them it slept for a length of time, or to a moment
+};
+
 // What was seen of the cycles of a target in which it slept for others, or for a length of time,
-// after a timer of its own woke it and before that did again: it may have slept inside its work.
+// after a timer of its own woke it and before that did again: it may have slept inside its work. Or
+// of a target that others give its work, from one wait for that to the next.
 struct rts_cycles {
 	struct rts_task task;
 	rts_u64 cycles;
@@ -235,7 +242,7 @@ struct rts_cycles {
 	rts_u64 worst_begin_ns; // of the longest
 	rts_u64 worst_end_ns;
 	rts_u32 gaps_length; // times between two releases, ever
-	rts_u32 padding;
+	rts_u32 by_others; // enum rts_by_others; not 0: it has no gaps
 	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last of them, in a ring
 };
 

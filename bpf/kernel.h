@@ -247,6 +247,9 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 }
 #define regs_call(regs) ((rts_s32)(regs)->orig_ax)
 #define regs_in_futex(regs) ((regs)->orig_ax == 202)
+// epoll_wait, epoll_pwait, epoll_pwait2
+#define regs_in_epoll_wait(regs)                                                                   \
+	((regs)->orig_ax == 232 || (regs)->orig_ax == 281 || (regs)->orig_ax == 441)
 #define regs_in_flock(regs) ((regs)->orig_ax == 73)
 #define regs_in_fcntl(regs) ((regs)->orig_ax == 72)
 #define regs_in_accept(regs) ((regs)->orig_ax == 43 || (regs)->orig_ax == 288)
@@ -300,6 +303,7 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 }
 #define regs_call(regs) ((regs)->syscallno)
 #define regs_in_futex(regs) ((regs)->syscallno == 98)
+#define regs_in_epoll_wait(regs) ((regs)->syscallno == 22 || (regs)->syscallno == 441)
 #define regs_in_flock(regs) ((regs)->syscallno == 32)
 #define regs_in_fcntl(regs) ((regs)->syscallno == 25)
 #define regs_in_accept(regs) ((regs)->syscallno == 202 || (regs)->syscallno == 242)

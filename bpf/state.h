@@ -142,6 +142,9 @@ struct task_state {
 	rts_u8 in_cycle; // its activation belongs to its present cycle, as its release or an answer
 	rts_u8 telling; // its end is copied, on the CPU that it leaves
 	rts_u8 released_again; // so often its timer found it where it had before, less its other sleeps
+	rts_u8 home_kind; // enum home_kind
+	rts_u8 napped; // one of its sleeps elsewhere was for a length of time, or to a moment
+	rts_u8 home_again; // so often others woke it where it waits for them, less its other sleeps
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told
 	rts_u64 reported_id; // of the hit that said that it still waits
@@ -164,6 +167,9 @@ struct task_state {
 	rts_u64 released_at; // where it slept until then
 	rts_u32 releases; // by its timer
 	rts_u32 others; // sleeps since the last that others ended, or a length of time
+	rts_u64 home_at; // where others give it its work
+	rts_u64 served_ns; // when they last did; 0: not known
+	rts_u32 away; // sleeps elsewhere since then
 	struct wants asked;
 	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last times between two, in a ring
 	struct chain chain;

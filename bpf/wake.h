@@ -5,7 +5,7 @@
 #ifndef RTSCOPE_WAKE_H
 #define RTSCOPE_WAKE_H
 
-#include "cycle.h"
+#include "home.h"
 #include "interrupt.h"
 #include "known.h"
 #include "release.h"
@@ -178,8 +178,12 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	if (!wakeup->slept && !state->arms)
 		state->armed_ns = 0;
 	// One that is still on a run queue was about to sleep, and goes on.
-	if (wakeup->target && config.end_kind == RTS_END_BLOCKED && (wakeup->slept || !wakee->on_rq))
-		cycle_wake(state, cpu, wakee, wakeup->slept ? wakeup->slept_ns : now_ns);
+	if (wakeup->target && config.end_kind == RTS_END_BLOCKED && (wakeup->slept || !wakee->on_rq)) {
+		rts_u64 done_ns = wakeup->slept ? wakeup->slept_ns : now_ns;
+
+		cycle_wake(state, cpu, wakee, done_ns);
+		home_wake(state, cpu, wakee, now_ns, done_ns);
+	}
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->woken_ns = now_ns;
 	*(volatile rts_u8 *)&state->phase = PHASE_WOKEN;

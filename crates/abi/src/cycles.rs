@@ -1,23 +1,32 @@
-//! Reads what a watch saw of the cycles of a task that a timer of its own wakes.
+//! Reads what a watch saw of the cycles of a task that a timer of its own wakes, or that others
+//! give its work.
 
 use event::evidence::TaskRef;
 use event::{Instant, TimeRange, are_steady};
 
 use crate::raw;
 
+/// `RTS_BY_OTHERS_NAPS` of `bpf/event.h`.
+const BY_OTHERS_NAPS: u32 = 2;
+
 /// A task that its timer wakes steadily slept in between, for others or for a length of time: where
-/// that was inside of its work, that took longer than any of its activations.
+/// that was inside of its work, that took longer than any of its activations. So did one that
+/// others give its work, between two waits for that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SleepsInside {
     /// The task.
     pub task: TaskRef,
+    /// Whether others begin its cycles, and not its timer.
+    pub by_others: bool,
+    /// Whether it slept for a length of time, or to a moment, in each of these.
+    pub naps: bool,
     /// Cycles in which it did.
     pub cycles: u64,
     /// How often it did.
     pub sleeps: u64,
     /// How many of these cycles are longer than the threshold.
     pub over: u64,
-    /// The longest: from its timer to the end of the last work before the next.
+    /// The longest: from its begin to the end of the last work before the next.
     pub worst: TimeRange,
 }
 
@@ -30,12 +39,15 @@ pub fn decode_cycles(bytes: &[u8]) -> Option<SleepsInside> {
         .iter()
         .map(|gap| i64::from(*gap))
         .collect();
-    if found.sleeps == 0 || !are_steady(&gaps_us) {
+    let by_others = found.by_others != 0;
+    if found.sleeps == 0 || !by_others && !are_steady(&gaps_us) {
         return None;
     }
     let instant = |ns: u64| Instant::from_ns(ns as i64);
     Some(SleepsInside {
         task: found.task.named()?,
+        by_others,
+        naps: found.by_others == BY_OTHERS_NAPS,
         cycles: found.cycles,
         sleeps: found.sleeps,
         over: found.over,
@@ -65,6 +77,14 @@ mod tests {
             assert_eq!(found.is_some(), expect, "{gaps_us:?} {sleeps}");
             let worst_ns = found.map(|found| found.worst.duration().as_ns());
             assert_eq!(worst_ns.unwrap_or(12_000_000), 12_000_000);
+            // Who gives others their work need not be steady.
+            cycles.by_others = 1;
+            let found = decode_cycles(raw::bytes(&cycles));
+            let is_it = |found: SleepsInside| found.by_others && !found.naps;
+            assert_eq!(found.is_some_and(is_it), sleeps > 0);
+            cycles.by_others = BY_OTHERS_NAPS;
+            let found = decode_cycles(raw::bytes(&cycles));
+            assert_eq!(found.is_some_and(|found| found.naps), sleeps > 0);
         };
         check(&[10_000, 10_001, 9_999, 10_000], 3, true);
         // Now and then it misses a release.

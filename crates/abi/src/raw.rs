@@ -87,7 +87,7 @@ pub struct Cycles {
     pub worst_begin_ns: u64,
     pub worst_end_ns: u64,
     pub gaps_length: u32,
-    pub padding: u32,
+    pub by_others: u32,
     pub gaps_us: [u32; GAPS_MAX],
 }
 

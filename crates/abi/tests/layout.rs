@@ -87,7 +87,7 @@ fn cycles(claims: &mut Claims) {
             worst_begin_ns,
             worst_end_ns,
             gaps_length,
-            padding,
+            by_others,
             gaps_us,
         ]
     );

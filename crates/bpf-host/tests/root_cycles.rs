@@ -237,6 +237,77 @@ fn serves(mut socket: UnixStream) {
     }
 }
 
+/// Where others give it its work, it sleeps now and then in the middle of that, and never steadily.
+fn serves_and_naps(mut socket: UnixStream) {
+    const TURN: usize = 41;
+    const NAPS: [usize; 7] = [2, 5, 13, 15, 24, 31, 40];
+    for request in 0..2 * TURN {
+        answered(&mut socket);
+        if NAPS.contains(&(request % TURN)) {
+            nap();
+        }
+    }
+}
+
+/// Waits for its next work at two places in turn.
+fn serves_at_two_places(mut socket: UnixStream) {
+    for _ in 0..2 * CYCLES {
+        answered(&mut socket);
+        let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+        poll(&mut fds, None).expect("polled");
+        answered(&mut socket);
+    }
+}
+
+/// Asks others three times in each period of its own.
+fn asks_often(mut socket: UnixStream) {
+    for _ in 0..CYCLES {
+        std::thread::sleep(PERIOD);
+        for _ in 0..3 {
+            ask(&mut socket, 0);
+            answered(&mut socket);
+        }
+    }
+}
+
+/// Writes bytes for a server, until nobody reads any more.
+fn client(mut socket: UnixStream) {
+    become_task("scene-client", ASIDE, 10);
+    while socket.write_all(&[0]).is_ok() {
+        std::thread::sleep(SLOW);
+    }
+}
+
+#[test]
+fn sleeps_inside_of_what_others_ask_for_are_told() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("work that others give") {
+        return;
+    }
+    let config = WatchConfig {
+        targets: Targets::Tasks(vec![TaskPattern::parse("scene-vic*").expect("a name")]),
+        threshold: THRESHOLD,
+        rate_limit_interval: Duration::ZERO,
+        end: EndKind::Blocked,
+        ..WatchConfig::default()
+    };
+    let (watch, _ring) = Watch::start(&config).expect("a watch");
+    scene_with(client, "scene-vic-naps", 10, serves_and_naps);
+    scene_with(client, "scene-vic-two", 10, serves_at_two_places);
+    scene("scene-vic-often", 10, asks_often);
+    watch.check_open().expect("looked");
+    let found = watch.sleeps_inside().expect("read");
+    let of_others = found.iter().filter(|one| one.by_others);
+    let of_others: Vec<_> = of_others.collect();
+    let names: Vec<_> = of_others.iter().map(|one| one.task.comm.as_str()).collect();
+    assert_eq!(names, ["scene-vic-naps"], "{found:#?}");
+    let slow = Duration::from_ns(SLOW.as_nanos() as i64);
+    let naps = of_others[0];
+    // Of 14; until its home is sure nobody knows, and what came meanwhile needs no sleep at home.
+    assert!(naps.over >= 5, "{naps:?}");
+    assert!(naps.worst.duration() >= slow, "{naps:?}");
+}
+
 #[test]
 fn sleeps_inside_a_timers_cycles_are_told_with_the_longest_and_waits_for_work_are_not() {
     let _privileged = testkit::privileged();

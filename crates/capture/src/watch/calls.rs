@@ -126,8 +126,8 @@ pub struct Called {
     pub beside: Vec<(TaskRef, Duration)>,
     /// The one before had the place of its snapshot.
     pub in_short: bool,
-    /// Tasks that others woke between two releases by their own timer, in cycles of that moment
-    /// which are longer than what is told.
+    /// Tasks that slept between two releases by their own timer, or between two waits for work, in
+    /// cycles of that moment which are longer than what is told.
     pub inside: Vec<SleepsInside>,
 }
 

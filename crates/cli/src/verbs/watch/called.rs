@@ -42,9 +42,13 @@ pub(super) fn called_text(called: &Called) -> String {
 /// What else the application may mean: nobody knows whether such a sleep is part of its work.
 fn inside_text(called: &Called) -> String {
     let lines = called.inside.iter().map(|found| {
+        let in_what = match found.by_others {
+            true => "between two waits for work, which took",
+            false => "in a cycle of its timer that took",
+        };
         format!(
-            "perhaps it means another: {} also slept in a cycle of its timer that took {} to the \
-             end of its last work, from {}\n",
+            "perhaps it means another: {} also slept {in_what} {} to the end of its last work, \
+             from {}\n",
             found.task,
             found.worst.duration(),
             found.worst.begin

@@ -158,16 +158,33 @@ pub(super) fn slept_text(asked: Option<Duration>, status: &Status) -> String {
         let (task, longest, begin) = (&found.task, found.worst.duration(), found.worst.begin);
         let (slept, over) = (times(found.sleeps), asked.zip(Some(found.over)));
         let over = over.map(|(over, count)| format!(", and {count} took more than {over:#}"));
+        let (over, between) = (over.unwrap_or_default(), between(found));
         text += &format!(
-            "not judged: {task} slept {slept} between releases by its timer, for others or for a \
-             length of time; if that is inside its work, the worst took {longest} from {begin}{}\n",
-            over.unwrap_or_default()
+            "not judged: {task} slept {slept} {between}; if that is inside its work, the worst \
+             took {longest} from {begin}{over}\n",
         );
+        if let Some(over) = asked.filter(|_| found.by_others) {
+            let tid = task.tid;
+            text += &format!(
+                "  for what:   rtscope watch offcpu --task tid:{tid} --over {over:#} --stacks\n"
+            );
+        }
     }
     if those.len() > NAMED_MAX {
         text += &format!("the same of {} more tasks\n", those.len() - NAMED_MAX);
     }
     text
+}
+
+/// Where its sleeps may be inside of its work.
+fn between(found: &SleepsInside) -> &'static str {
+    match found.by_others {
+        true => {
+            "elsewhere than where it waits for work (for a length of time, a child, another's \
+                 answer)"
+        }
+        false => "between releases by its timer, for others or for a length of time",
+    }
 }
 
 fn times(count: u64) -> String {
@@ -183,6 +200,7 @@ pub(super) fn slept_json(status: &Status) -> Value {
         let task = &found.task;
         json!({
             "task": { "tid": task.tid.0, "comm": task.comm, "prio": task.prio.lttng() },
+            "begun_by": if found.by_others { "others" } else { "timer" },
             "cycles": found.cycles,
             "sleeps": found.sleeps,
             "over": found.over,
@@ -219,8 +237,10 @@ mod tests {
                 comm: "victim".to_owned(),
                 prio: Prio::from_rt(50),
             };
-            let inside = SleepsInside {
+            let mut inside = SleepsInside {
                 task,
+                by_others: false,
+                naps: false,
                 cycles: 4,
                 sleeps: 5,
                 over,
@@ -230,12 +250,19 @@ mod tests {
                 },
             };
             let mut status = status();
-            status.inside = vec![inside];
+            status.inside = vec![inside.clone()];
             status.statistics.worst = event::Duration::from_ms(1);
             assert_eq!(may_be_late(&options, &status), expect.0, "{:?}", typed.over);
             let text = slept_text(asked(&options), &status);
             let end = text.split_once("length of time; ").map(|(_, end)| end);
             assert_eq!(end.map(str::trim_end), expect.1, "{text}");
+            inside.by_others = true;
+            status.inside = vec![inside];
+            let text = slept_text(asked(&options), &status);
+            let place = "5 times elsewhere than where it waits for work";
+            assert_eq!(text.contains(place), expect.1.is_some(), "{text}");
+            let how = "for what:   rtscope watch offcpu --task tid:7 --over 3ms --stacks\n";
+            assert_eq!(text.ends_with(how), over > 0 && expect.0, "{text}");
         };
         let worst = "if that is inside its work, the worst took 20.700 ms from 2.000000000";
         let over = format!("{worst}, and 4 took more than 3ms");
