@@ -228,4 +228,44 @@ mod tests {
         check("c", 3, 10, &["a"]);
         check("d", 4, 100, &["c", "b"]);
     }
+
+    /// A hit each ten seconds of one cause, and three causes that come once, thrice and each hour.
+    #[test]
+    fn a_day_of_a_frequent_cause_leaves_three_rare_ones_what_they_have() {
+        const MEGABYTE: u64 = 1_000_000;
+        let mut keeper = Keeper::new(Keep {
+            count: 50,
+            bytes: Some(12 * MEGABYTE),
+        });
+        let causes = |second: u64| {
+            let rare = [
+                ("once", second == 50_000),
+                ("thrice", second % 28_800 == 4_320),
+                ("hourly", second % 3_600 == 1_234),
+            ];
+            let rare = rare.into_iter().filter(|(_, comes)| *comes);
+            let often = (second % 10 == 0).then_some("often");
+            often.into_iter().chain(rare.map(|(cause, _)| cause))
+        };
+        let mut on_disk = std::collections::HashMap::new();
+        for second in 0..86_400 {
+            for cause in causes(second) {
+                let path = PathBuf::from(format!("{cause}-{second}"));
+                let bytes = (600 + second * 7_919 % 2_400) * 1_000;
+                let latency = Duration::from_us(3_000 + (second * 104_729 % 9_000) as i64);
+                on_disk.insert(path.clone(), bytes);
+                for left in keeper.place(cause, &path, latency, bytes) {
+                    on_disk.remove(&left);
+                }
+            }
+        }
+        let of = |cause: &str| {
+            let begin = format!("{cause}-");
+            let names = on_disk.keys().filter_map(|path| path.to_str());
+            names.filter(|name| name.starts_with(&begin)).count()
+        };
+        assert_eq!((of("once"), of("thrice")), (1, 3));
+        assert!(of("hourly") >= 4 && of("often") >= 4);
+        assert!(on_disk.values().sum::<u64>() <= 50 * MEGABYTE);
+    }
 }
