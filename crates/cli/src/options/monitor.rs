@@ -410,7 +410,7 @@ mod tests {
     fn what_is_typed_goes_before_what_a_file_says() {
         let plain = options("--store S", None).expect("valid");
         assert_eq!(
-            (plain.every, plain.door, plain.scopes().len()),
+            (plain.every, plain.door.clone(), plain.scopes().len()),
             (EVERY, None, 1)
         );
         let file = "every = '1m'\nport = 9464\ntask = ['a*', 'pid:7']\nkeep = '30d'\n\

@@ -222,7 +222,7 @@ mod tests {
 
     #[derive(Parser)]
     enum Line {
-        Monitor(flags::Monitor),
+        Monitor(Box<flags::Monitor>),
         Watch(Box<flags::Watch>),
     }
 

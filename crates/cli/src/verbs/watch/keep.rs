@@ -244,7 +244,7 @@ mod tests {
                 ("hourly", second % 3_600 == 1_234),
             ];
             let rare = rare.into_iter().filter(|(_, comes)| *comes);
-            let often = (second % 10 == 0).then_some("often");
+            let often = second.is_multiple_of(10).then_some("often");
             often.into_iter().chain(rare.map(|(cause, _)| cause))
         };
         let mut on_disk = std::collections::HashMap::new();
