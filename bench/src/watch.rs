@@ -93,13 +93,14 @@ pub fn measure(options: &Options) -> Result<Report> {
         title: "A whole watch",
         command: "bench watch".into(),
         setting: format!(
-            "Accounted cost: run time of our programs by the kernel's own accounting (its \
-             measuring included) and CPU time of our process, over elapsed time × CPUs, from the \
-             watch's `end` line; {seconds} s each under hackbench ({GROUPS} groups of {FDS} + \
-             {FDS} threads, pipes) and a 1 kHz timer. Then hackbench's own time for {loops} loops, \
-             {rounds} rounds of all ways in turn. Then each tracker of all tasks beside an empty \
-             program, under hackbench, connections over loopback and writes to a file: the average \
-             of its programs' calls, by the kernel's own measuring."
+            "Accounted cost: run time of our programs by the kernel's own accounting (without its \
+             measuring, which a call's time has in it) and CPU time of our process, over \
+             elapsed time × CPUs, from the watch's `end` line; {seconds} s each under \
+             hackbench ({GROUPS} groups of {FDS} + {FDS} threads, pipes) and a 1 kHz timer. Then \
+             hackbench's own time for {loops} loops, {rounds} rounds of all ways in turn. Then \
+             each tracker of all tasks beside an empty program, under hackbench, connections over \
+             loopback and writes to a file: the average of its programs' calls, by the kernel's \
+             own measuring."
         ),
         tables: vec![accounted, throughput, by_tracker],
         bars,

@@ -39,7 +39,7 @@ pub(super) fn start(options: &Options) -> Result<Box<dyn Load>> {
     let asks = || answers(&at("socket", &socket), "select 1").is_ok();
     let server = Server::start(&mut command, STARTS_WITHIN, asks)?;
     answers(&at("socket", &socket), "create database sbtest")?;
-    let events = format!("--events={}", options.pick(1_000, 10));
+    let events = format!("--events={}", options.pick(2_500, 10));
     let rows = format!("--table-size={}", options.pick(10_000, 100));
     let words = [
         "oltp_read_write",

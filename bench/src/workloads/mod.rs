@@ -149,9 +149,11 @@ pub fn measure(options: &Options) -> Result<Report> {
         setting: format!(
             "Each workload alone and beside each watch, {rounds} rounds of all in an order that is \
              drawn anew each time. Accounted: run time of our programs by the kernel's own \
-             accounting (its measuring included) and CPU time of our process, of all CPUs. Time: \
-             median, and its change by pairs of one round. The seed's: by how much its tracker, a \
-             kernel module, prolonged the same kind of work on a machine of its own."
+             accounting, without its measuring, and CPU time of our process, its begin and its end \
+             with it, of all CPUs. Time: median, and its change by pairs of one round; the \
+             kernel's measuring is in it, which ends ten seconds after a watch began. The seed's: \
+             by how much its tracker, a kernel module, prolonged the same kind of work on a \
+             machine of its own."
         ),
         tables: vec![Table {
             columns: vec![
@@ -205,7 +207,9 @@ fn compare(
 }
 
 fn watch(options: &Options, way: Way, process: &str) -> Command {
-    let mut command = Command::new(&options.rtscope);
+    // It runs in another folder.
+    let program = std::path::absolute(&options.rtscope);
+    let mut command = Command::new(program.unwrap_or_else(|_| options.rtscope.clone()));
     command.args(["watch", "--json", "--over", OVER]);
     if way.is_named {
         command.args(["--process", process]);

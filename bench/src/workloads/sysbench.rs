@@ -9,7 +9,7 @@ use crate::options::Options;
 const PROGRAM: &str = "sysbench";
 
 pub(super) fn cpu(options: &Options) -> Result<Box<dyn Load>> {
-    let events = format!("--events={}", options.pick(1_500, 20));
+    let events = format!("--events={}", options.pick(16_000, 20));
     boxed(&[
         "cpu",
         "--cpu-max-prime=10000",
@@ -20,13 +20,13 @@ pub(super) fn cpu(options: &Options) -> Result<Box<dyn Load>> {
 }
 
 pub(super) fn memory(options: &Options) -> Result<Box<dyn Load>> {
-    let total = format!("--memory-total-size={}", options.pick("6G", "64M"));
+    let total = format!("--memory-total-size={}", options.pick("24G", "64M"));
     boxed(&["memory", "--threads=2", "--time=0", &total])
 }
 
 /// Random reads and writes of files that it makes first, with an fsync after each hundred.
 pub(super) fn file(options: &Options) -> Result<Box<dyn Load>> {
-    let events = format!("--events={}", options.pick(20_000, 200));
+    let events = format!("--events={}", options.pick(160_000, 200));
     let words = [
         "fileio",
         "--file-total-size=64M",
