@@ -278,20 +278,24 @@ fn client(mut socket: UnixStream) {
     }
 }
 
+/// All victims, to the end of their work.
+fn of_victims() -> WatchConfig {
+    WatchConfig {
+        targets: Targets::Tasks(vec![TaskPattern::parse("scene-vic*").expect("a name")]),
+        threshold: THRESHOLD,
+        rate_limit_interval: Duration::ZERO,
+        end: EndKind::Blocked,
+        ..WatchConfig::default()
+    }
+}
+
 #[test]
 fn sleeps_inside_of_what_others_ask_for_are_told() {
     let _privileged = testkit::privileged();
     if !testkit::two_cpus("work that others give") {
         return;
     }
-    let config = WatchConfig {
-        targets: Targets::Tasks(vec![TaskPattern::parse("scene-vic*").expect("a name")]),
-        threshold: THRESHOLD,
-        rate_limit_interval: Duration::ZERO,
-        end: EndKind::Blocked,
-        ..WatchConfig::default()
-    };
-    let (watch, _ring) = Watch::start(&config).expect("a watch");
+    let (watch, _ring) = Watch::start(&of_victims()).expect("a watch");
     scene_with(client, "scene-vic-naps", 10, serves_and_naps);
     scene_with(client, "scene-vic-two", 10, serves_at_two_places);
     scene("scene-vic-often", 10, asks_often);
@@ -314,14 +318,7 @@ fn sleeps_inside_a_timers_cycles_are_told_with_the_longest_and_waits_for_work_ar
     if !testkit::two_cpus("cycles of a timer") {
         return;
     }
-    let config = WatchConfig {
-        targets: Targets::Tasks(vec![TaskPattern::parse("scene-vic*").expect("a name")]),
-        threshold: THRESHOLD,
-        rate_limit_interval: Duration::ZERO,
-        end: EndKind::Blocked,
-        ..WatchConfig::default()
-    };
-    let (watch, _ring) = Watch::start(&config).expect("a watch");
+    let (watch, _ring) = Watch::start(&of_victims()).expect("a watch");
     scene("scene-vic-fifo", 10, waits_inside);
     scene("scene-vic-file", 10, waits_inside_a_timers_turn);
     scene("scene-vic-loop", 10, |socket| loops(socket, true));

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::monitor::Phase;
@@ -38,8 +37,6 @@ impl Shown {
 pub(super) struct MonitorPages {
     metrics: Arc<Metrics>,
     shown: Mutex<Shown>,
-    /// Numbers the answers that are made of snapshots.
-    asked: AtomicU64,
 }
 
 impl MonitorPages {
@@ -47,7 +44,6 @@ impl MonitorPages {
         MonitorPages {
             metrics,
             shown: Mutex::new(Shown::of(options)),
-            asked: AtomicU64::new(0),
         }
     }
 
@@ -87,10 +83,10 @@ impl MonitorPages {
         let Some(snapshot) = snapshot.filter(|snapshot| snapshot.is_dir()) else {
             return Err(gone(fix));
         };
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        let page = format!("rtscope-answer-{}-{number}.html", std::process::id());
-        let page = std::env::temp_dir().join(page);
         let failed = |cause| Error::io("cannot read the snapshot", cause);
+        // Nobody else may put a link in the page's place: the monitor may be root.
+        let scratch = tempfile::tempdir().map_err(failed)?;
+        let page = scratch.path().join("answer.html");
         let mut diagnose = Command::new(std::env::current_exe().map_err(failed)?);
         diagnose
             .arg("diagnose")
@@ -98,9 +94,7 @@ impl MonitorPages {
             .arg("--html")
             .arg(&page);
         let output = diagnose.stdin(Stdio::null()).output().map_err(failed)?;
-        let text = std::fs::read_to_string(&page);
-        std::fs::remove_file(&page).ok();
-        let text = text.map_err(|cause| {
+        let text = std::fs::read_to_string(&page).map_err(|cause| {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             failed(cause)
                 .found(said)
