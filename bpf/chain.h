@@ -166,8 +166,9 @@ static __always_inline bool chain_of_context(struct chain *to, struct cpu_state 
 	// Its state is far away, and most who wake others are none of these.
 	if (current->pid && filter_may_hand_on(current))
 		state = task_state(current);
+	// What a task that ends wakes waited for its end: that is no step of its work.
 	if (!state || state->phase == PHASE_NONE || !state->chain.count ||
-	    !filter_hands_on(state, current))
+	    (current->flags & PF_EXITING) || !filter_hands_on(state, current))
 		return chain_from_here(to, now_ns, 0);
 	*now_ns = bpf_ktime_get_ns();
 	if (state->chain.count > CHAIN_STEPS_MAX ||

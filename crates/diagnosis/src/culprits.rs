@@ -84,6 +84,7 @@ fn culprit(sum: Sum, late: &LateActivation) -> Culprit {
         duration: sum.duration,
         cpu: sum.cpu,
         range: sum.range,
+        waiter: sum.waiter,
     }
 }
 

@@ -179,6 +179,8 @@ pub struct Culprit {
     pub cpu: Cpu,
     /// When.
     pub range: TimeRange,
+    /// Who was kept waiting for a CPU, where it is a task that the late one waits for.
+    pub waiter: Option<TaskRef>,
 }
 
 /// A change that would remove a cause.
@@ -464,6 +466,7 @@ mod tests {
                 pieces: 1,
                 range: TimeRange::ALL,
                 cpu: Cpu(0),
+                waiter: None,
             };
             let total = Duration::from_ns(total_ns);
             let ledger = Ledger {

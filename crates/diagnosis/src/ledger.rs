@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use event::{Cpu, Duration, Instant, NumberMap, TimeRange};
+use event::{Cpu, Duration, Instant, NumberMap, Prio, TimeRange};
 
 use crate::finding::{Grade, Ledger};
 use crate::model::Model;
 use crate::naming::{self, Key, ThreadNames};
-use crate::phases::Chain;
+use crate::phases::{Chain, Doing, Phase};
 use crate::public;
-use event::evidence::{EndKind, PreemptionModel, Step, StepKind};
+use event::evidence::{EndKind, PreemptionModel, Step, StepKind, TaskRef};
 
 use crate::term::{Reason, Term, TermKind};
 
@@ -41,6 +41,8 @@ struct Sum {
     end_ns: i64,
     longest_ns: i64,
     cpu: Cpu,
+    /// Whose wait the longest piece was, and its priority.
+    waiter: Option<(i32, Prio)>,
 }
 
 impl Sum {
@@ -52,6 +54,7 @@ impl Sum {
         if other.longest_ns > self.longest_ns {
             self.longest_ns = other.longest_ns;
             self.cpu = other.cpu;
+            self.waiter = other.waiter;
         }
     }
 }
@@ -66,7 +69,7 @@ struct Books {
 
 impl Books {
     /// Enters the time up to `until_ns`. What was entered before is not entered again.
-    fn enter(&mut self, until_ns: i64, key: Key, cpu: Cpu) {
+    fn enter(&mut self, until_ns: i64, key: Key, (cpu, waiter): (Cpu, Option<(i32, Prio)>)) {
         let (begin_ns, end_ns) = (self.now_ns, until_ns.min(self.end_ns));
         let duration_ns = end_ns.saturating_sub(begin_ns);
         if duration_ns <= 0 {
@@ -80,6 +83,7 @@ impl Books {
             end_ns,
             longest_ns: duration_ns,
             cpu,
+            waiter,
         };
         match self.sums.get_mut(&key) {
             Some(before) => before.add(&sum),
@@ -110,7 +114,7 @@ pub(crate) fn ledger(model: &Model, account: &Account<'_>) -> Ledger {
         .steps
         .first()
         .map_or(i64::MAX, |step| step.time.as_ns());
-    books.enter(first_ns, missing, account.cpu);
+    books.enter(first_ns, missing, (account.cpu, None));
     let mut pieces = Vec::new();
     for (place, step) in account.steps.iter().enumerate() {
         let next = account.steps.get(place + 1);
@@ -122,16 +126,24 @@ pub(crate) fn ledger(model: &Model, account: &Account<'_>) -> Ledger {
             let cpu = phase.cpu.unwrap_or(step.cpu);
             cpus.push(cpu);
             for piece in &pieces {
-                books.enter(piece.end_ns.min(until_ns), piece.key, cpu);
+                books.enter(piece.end_ns.min(until_ns), piece.key, (cpu, waiter(&phase)));
             }
             rest = pieces
                 .last()
                 .map_or_else(|| naming::proper(&phase), |piece| piece.key);
         }
         // Between the two sources' stamps of the next step.
-        books.enter(until_ns, rest, step.cpu);
+        books.enter(until_ns, rest, (step.cpu, None));
     }
     close(model, account, books, &cpus)
+}
+
+/// Who is on a run queue in a phase, and with which priority.
+fn waiter(phase: &Phase) -> Option<(i32, Prio)> {
+    match phase.doing {
+        Doing::Waiting { tid, prio, .. } => Some((tid, prio)),
+        _ => None,
+    }
 }
 
 /// Names, sorts and grades.
@@ -158,6 +170,9 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
             end: Instant::from_ns(sum.end_ns),
         },
         cpu: sum.cpu,
+        waiter: sum
+            .waiter
+            .and_then(|waiter| of_chain(model, account, waiter)),
     };
     let mut terms: Vec<Term> = named.into_iter().map(term).collect();
     terms.sort_by_key(|term| -term.duration.as_ns());
@@ -186,6 +201,12 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
         total: account.end - account.origin,
         grade,
     }
+}
+
+/// A task that the late one waits for; none where it is the late one itself.
+fn of_chain(model: &Model, account: &Account<'_>, (tid, prio): (i32, Prio)) -> Option<TaskRef> {
+    let task = public::called_last(model, tid).filter(|_| tid != account.target)?;
+    Some(TaskRef { prio, ..task })
 }
 
 /// What was left out for less than this part of an activation is no cause of half of it.

@@ -135,12 +135,23 @@ impl Chain<'_> {
         match step.kind {
             StepKind::TimerExpiry => {
                 let cpu = next.map_or(step.cpu, |next| next.cpu);
-                due::before_timer(model, &self.steps[place..], cpu, (begin_ns, end_ns))
+                let mut phases =
+                    due::before_timer(model, &self.steps[place..], cpu, (begin_ns, end_ns));
+                // No interrupt raised the softirq for this timer: it was pending already.
+                let is_soft = next.is_some_and(|next| next.kind == StepKind::Softirq);
+                let last = phases.pop_if(|last| is_soft && last.doing == Doing::TimerPending);
+                if let Some(last) = last {
+                    let span = (last.begin_ns, last.end_ns);
+                    phases.extend(until_softirq(model, cpu, span, last.doing));
+                }
+                phases
             }
             StepKind::Nmi | StepKind::Hardirq | StepKind::Hrtimer | StepKind::Softirq => {
                 whole(step.cpu, Doing::Handler(self.handler(place)))
             }
-            StepKind::SoftirqRaise => self.softirq_pending(model, place),
+            StepKind::SoftirqRaise => {
+                until_softirq(model, step.cpu, (begin_ns, end_ns), Doing::SoftirqPending)
+            }
             StepKind::Waking => match next {
                 Some(next) if next.kind != StepKind::SwitchIn || next.id != step.id => {
                     whole(step.cpu, Doing::Missing(Reason::MissingSteps))
@@ -170,60 +181,53 @@ impl Chain<'_> {
             StepKind::Blocked => whole(step.cpu, due::stopped(model, step)),
         }
     }
+}
 
-    /// A pending softirq that a thread will run waits for that thread.
-    fn softirq_pending(&self, model: &Model, place: usize) -> Vec<Phase> {
-        let (begin_ns, end_ns) = (self.times_ns[place], self.until_ns(place));
-        let step = &self.steps[place];
-        let cpu = Some(step.cpu);
-        let pending = Phase {
-            begin_ns,
-            end_ns,
-            cpu,
-            doing: Doing::SoftirqPending,
-        };
-        let Some(timeline) = model.timeline(step.cpu) else {
-            return vec![pending];
-        };
-        let host = model
-            .tasks
-            .version(timeline.at(end_ns).task)
-            .filter(|host| host.passes);
-        let Some(host) = host else {
-            return vec![pending];
-        };
-        let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
-        let log = model.moments(host.tid.0, step.cpu, begin, end);
-        let Some(woken) = log.iter().find(|moment| moment.kind == MomentKind::Wakeup) else {
-            return vec![pending];
-        };
-        let came = log.iter().find(|moment| moment.kind == MomentKind::In);
-        let came_ns = came.map_or(end_ns, |came| came.time_ns.max(woken.time_ns));
-        let tid = host.tid.0;
-        let doing = Doing::Waiting {
-            tid,
-            prio: host.prio,
-            since: Since::Wakeup,
-        };
-        vec![
-            Phase {
-                end_ns: woken.time_ns,
-                ..pending
-            },
-            Phase {
-                begin_ns: woken.time_ns,
-                end_ns: came_ns,
-                cpu,
-                doing,
-            },
-            Phase {
-                begin_ns: came_ns,
-                end_ns,
-                cpu,
-                doing: Doing::Running { tid },
-            },
-        ]
-    }
+/// A pending softirq that a thread will run waits for that thread: it may wait or run already, for
+/// another one.
+fn until_softirq(
+    model: &Model,
+    cpu: Cpu,
+    (begin_ns, end_ns): (i64, i64),
+    before: Doing,
+) -> Vec<Phase> {
+    let phase = |begin_ns, end_ns, doing| Phase {
+        begin_ns,
+        end_ns,
+        cpu: Some(cpu),
+        doing,
+    };
+    let pending = phase(begin_ns, end_ns, before);
+    let host = model.timeline(cpu).map(|timeline| timeline.at(end_ns).task);
+    let host = host.and_then(|host| model.tasks.version(host));
+    let Some(host) = host.filter(|host| host.passes) else {
+        return vec![pending];
+    };
+    let tid = host.tid.0;
+    let log = model.tasks.log(tid, cpu.0);
+    let (earlier, later) = log.split_at(log.partition_point(|moment| moment.time_ns < begin_ns));
+    let later = &later[..later.partition_point(|moment| moment.time_ns <= end_ns)];
+    let (woken_ns, since) = match earlier.last().map(|moment| moment.kind) {
+        Some(MomentKind::In) => return inside::while_busy(model, (tid, cpu), (begin_ns, end_ns)),
+        Some(MomentKind::OutRunnable) => (begin_ns, Since::Preemption),
+        Some(MomentKind::Wakeup) => (begin_ns, Since::Wakeup),
+        _ => match later
+            .iter()
+            .find(|moment| moment.kind == MomentKind::Wakeup)
+        {
+            Some(woken) => (woken.time_ns, Since::Wakeup),
+            None => return vec![pending],
+        },
+    };
+    let came = later.iter().find(|moment| moment.kind == MomentKind::In);
+    let came_ns = came.map_or(end_ns, |came| came.time_ns.max(woken_ns));
+    let prio = host.prio;
+    let mut phases = vec![
+        phase(begin_ns, woken_ns, before),
+        phase(woken_ns, came_ns, Doing::Waiting { tid, prio, since }),
+    ];
+    phases.extend(inside::while_busy(model, (tid, cpu), (came_ns, end_ns)));
+    phases
 }
 
 /// A task that waits from a wake-up or a preemption on.

@@ -90,7 +90,7 @@ fn interrupts_off(model: &Model, place: usize) -> TermKind {
 }
 
 /// A task as it is called last.
-fn called_last(model: &Model, tid: i32) -> Option<TaskRef> {
+pub(crate) fn called_last(model: &Model, tid: i32) -> Option<TaskRef> {
     let known = model.tasks.find(tid, 0)?;
     let version = model.tasks.states[known.0 as usize].version;
     model

@@ -474,6 +474,9 @@ pub struct Term {
     pub range: TimeRange,
     /// The CPU of its longest piece.
     pub cpu: Cpu,
+    /// Who was on a run queue in its longest piece, where that is a task that the late one waits
+    /// for.
+    pub waiter: Option<TaskRef>,
 }
 
 /// The terms that differ in nothing but their task's number, as one: a storm of short-lived tasks
@@ -490,6 +493,8 @@ pub struct Sum {
     pub range: TimeRange,
     /// The CPU of the largest.
     pub cpu: Cpu,
+    /// [`Term::waiter`] of the largest.
+    pub waiter: Option<TaskRef>,
 }
 
 /// As the ledger's table prints it: `run-queue wait behind 21 tasks called bash (rt 70)`.
@@ -520,6 +525,7 @@ pub(crate) fn sums(terms: &[Term]) -> Vec<Sum> {
             duration: term.duration,
             range: term.range,
             cpu: term.cpu,
+            waiter: term.waiter.clone(),
         });
     }
     sums.sort_by_key(|sum| -sum.duration.as_ns());

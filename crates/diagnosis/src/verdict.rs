@@ -485,6 +485,7 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         duration,
         share,
         cpu,
+        waiter,
         ..
     } = culprit;
     let who = kind.who(culprit.tasks);
@@ -498,7 +499,10 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         }
         TermKind::IdleExit => format!("{cpu} needed to leave its idle state for"),
         TermKind::Steal => format!("the hypervisor took {cpu} away for"),
-        TermKind::RunQueueWait { .. } => format!("{who} ran ahead of it{there} for"),
+        TermKind::RunQueueWait { .. } => match waiter {
+            None => format!("{who} ran ahead of it{there} for"),
+            Some(waiter) => format!("{who} ran{there} ahead of {waiter}, which it waits for, for"),
+        },
         TermKind::StopClass { .. } => format!("the stop-class thread {who} held {cpu} for"),
         TermKind::Upstream { .. } => format!("{who}, which it waits for, worked{there} for"),
         TermKind::PreemptionOff {

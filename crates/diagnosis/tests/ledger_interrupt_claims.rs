@@ -161,6 +161,57 @@ fn a_softirq_on_a_threads_time_leaves_the_cpu_with_the_thread() {
 }
 
 #[test]
+fn a_softirq_waits_for_its_thread_also_where_that_waits_already() {
+    let timers = Task::rt(16, "ktimers/0", 1);
+    // Another timer's softirq, before ours is raised or our timer expires.
+    let pending = || {
+        let trace = idle_machine().at(500).run(HOG).at(900).timer_irq();
+        let trace = trace.softirq_raise(8).wake(timers);
+        trace.after(2).timer_irq_end()
+    };
+    let served = |trace: SyntheticTrace| {
+        let trace = trace.at(9_000).block(HOG, timers).after(4).softirq(8);
+        let trace = trace.hrtimer_expire(0x1000).after(3).wake(VICTIM);
+        let trace = trace.hrtimer_done(0x1000).softirq_end(8).after(5);
+        trace.block(timers, VICTIM)
+    };
+    // No interrupt raises it for this timer.
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 8_000_000),
+        ("switch", 5_000),
+        ("upstream work of ktimers/0 (tid 16, rt 1)", 4_000),
+        ("softirq HRTIMER", 3_000),
+        ("wake-up delivery", 1_000),
+    ];
+    let trace = served(pending());
+    let verdict = ask(trace).verdict().expect("it was late").clone();
+    let told = "burner (tid 200, rt 60) ran ahead of ktimers/0 (tid 16, rt 1), which it waits for,";
+    assert!(verdict.sentence.contains(told), "{}", verdict.sentence);
+    let raise = verdict.advice.iter().find(|one| one.rule == "raise-victim");
+    let raise = raise.expect("ktimers/0 has the lowest priority");
+    assert_eq!(raise.command, "chrt -f -p 61 100 && chrt -f -p 61 16");
+    assert!(raise.because.starts_with("ktimers/0 has rt 1"), "{raise:?}");
+    check(served(pending()), &expect, Grade::Complete);
+    // An interrupt raises another vector for it, and the thread is runnable.
+    let trace = pending().at(1000).irq(9, "eth0").softirq_raise(3).after(1);
+    let trace = trace.irq_end(9).at(9_000).block(HOG, timers).after(4);
+    let trace = trace.softirq(3).after(3).wake(VICTIM).softirq_end(3);
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 7_999_000),
+        ("switch", 5_000),
+        ("upstream work of ktimers/0 (tid 16, rt 1)", 4_000),
+        ("softirq NET_RX", 3_000),
+        ("interrupt 9 eth0", 1_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(
+        trace.after(5).block(timers, VICTIM),
+        &expect,
+        Grade::Complete,
+    );
+}
+
+#[test]
 fn a_late_timer_is_charged_to_the_function_that_its_stack_names() {
     let stack = [
         "_raw_spin_unlock_irqrestore+0x1f",

@@ -192,7 +192,10 @@ fn advice_on_priorities_looks_at_the_whole_chain() {
         let trace = trace.wake(thread).after(2).irq_end(9);
         let trace = trace.at(9_000).block(HOG, thread).after(20).wake(late);
         let diagnosis = ask(trace.after(5).block(thread, late), &victim());
-        let advice = &diagnosis.verdict().expect("it was late").advice;
+        let verdict = diagnosis.verdict().expect("it was late");
+        let ahead = format!("ahead of irq/9-eth0 (tid 400, rt {thread_rt}), which it waits for,");
+        assert!(verdict.sentence.contains(&ahead), "{}", verdict.sentence);
+        let advice = &verdict.advice;
         let priorities = ["lower-task", "raise-victim"];
         let advice = advice
             .iter()
@@ -204,6 +207,8 @@ fn advice_on_priorities_looks_at_the_whole_chain() {
     check(50, 70, "chrt -f -p 49 200");
     check(50, 40, "chrt -f -p 39 200");
     check(50, 1, "chrt -f -p 61 400 && chrt -f -p 61 100");
+    // The victim is above already: raised to 61 it would be lowered.
+    check(1, 70, "chrt -f -p 61 400");
 }
 
 #[test]

@@ -172,6 +172,7 @@ mod tests {
                 names: vec![name.to_owned()],
                 tid: 0,
                 duration_ns,
+                waiter: String::new(),
             }],
             ..Hit::default()
         }

@@ -34,6 +34,8 @@ pub struct Culprit {
     /// The task's, or that of one of several; 0: there is none.
     pub tid: i64,
     pub duration_ns: i64,
+    /// Who of the chain was kept waiting for a CPU, where that is not the late task.
+    pub waiter: String,
 }
 
 impl Hit {
@@ -112,6 +114,7 @@ impl Hit {
                     names: vec![hit.comm.clone()],
                     tid: 0,
                     duration_ns: hit.end_ns - hit.origin_ns,
+                    waiter: String::new(),
                 },
             );
         }
@@ -166,6 +169,7 @@ impl Culprit {
             names: names.map(bare).collect(),
             tid: term["task"]["tid"].as_i64().unwrap_or_default(),
             duration_ns: term["duration_ns"].as_i64().unwrap_or_default(),
+            waiter: text(&term["waiter"]["comm"]),
         }
     }
 }

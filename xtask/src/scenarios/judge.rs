@@ -140,7 +140,8 @@ impl Case<'_> {
         let counts = |culprit: &&Culprit| culprit.duration_ns * 100 > latency_ns * SHARE_PERCENT;
         let innocent = |culprit: &Culprit| {
             let mut names = culprit.names.iter();
-            names.any(|name| self.is_of_role("innocent", name)) && !self.is_another(culprit)
+            let called = names.any(|name| self.is_of_role("innocent", name));
+            called && !self.is_another(culprit) && !self.is_ahead_of_timers(culprit)
         };
         let mut named = hit.culprits.iter().filter(counts);
         if hit.comm != VICTIM {
@@ -151,7 +152,7 @@ impl Case<'_> {
         }
         if !self.is_meant(first) {
             let known = first.names.iter().any(|name| self.plays(name));
-            let known = known && !self.is_another(first);
+            let known = known && !self.is_another(first) && !self.is_ahead_of_timers(first);
             return match known || self.is_of_injector(first) {
                 true => (Grade::Wrong, "not the kind and name of the fault: "),
                 false => (Grade::Foreign, ""),
@@ -183,6 +184,16 @@ impl Case<'_> {
         let names: Vec<&str> = culprit.names.iter().map(String::as_str).collect();
         let mut accuse = self.scenario.accuse.iter();
         accuse.any(|accuse| accuse.means(&culprit.kind, &names))
+    }
+
+    /// Whether it is a real-time task that ran ahead of the thread that serves timers on real-time
+    /// kernels: whoever wakes by such a timer is late by that, whatever the scenario meant. The
+    /// events of the snapshot are asked next.
+    fn is_ahead_of_timers(&self, culprit: &Culprit) -> bool {
+        let mut tasks = self.scenario.tasks.iter();
+        culprit.kind == "run_queue_wait"
+            && culprit.waiter.starts_with("ktimers/")
+            && tasks.all(|task| !culprit.names.contains(&task.name) || task.is_real_time())
     }
 
     /// Lateness that nothing was said of.

@@ -65,6 +65,7 @@ fn a_task_of_the_machine_that_is_called_like_an_innocent_is_none() {
                 names: vec!["rtscope".to_owned()],
                 tid,
                 duration_ns: 45_000_000,
+                waiter: String::new(),
             }],
             ..Hit::default()
         };
@@ -74,4 +75,34 @@ fn a_task_of_the_machine_that_is_called_like_an_innocent_is_none() {
     check(9, Grade::Wrong);
     // Its snapshot's events are asked next.
     check(77, Grade::Foreign);
+}
+
+#[test]
+fn who_runs_ahead_of_the_thread_that_serves_timers_makes_late_whatever_was_meant() {
+    let scenario = SCENARIO.replace("accuse run_queue_wait", "accuse lock_wait");
+    let check = |policy: &str, waiter: &str, expect: Grade| {
+        let scenario = format!("{scenario}innocent idler {policy} cpu=0 | loop, work 2ms\n");
+        let scenario = &language::parse(&scenario).unwrap()[0];
+        let log = "scenario hog-1-2 0 200000000\n\
+                   victim lab-victim 6 activation - 75000000 120000000 121000000\n";
+        let hit = Hit {
+            comm: VICTIM.to_owned(),
+            origin_ns: 75_000_000,
+            end_ns: 121_000_000,
+            conclusive: true,
+            culprits: vec![Culprit {
+                kind: "run_queue_wait".to_owned(),
+                names: vec!["idler".to_owned()],
+                tid: 9,
+                duration_ns: 45_000_000,
+                waiter: waiter.to_owned(),
+            }],
+            ..Hit::default()
+        };
+        let judged = judge(scenario, &log::parse(log)[0], (&[hit], &[]), CAUSAL);
+        assert_eq!(judged.grade, expect, "{policy} {waiter}");
+    };
+    check("fifo:7", "ktimers/0", Grade::Foreign);
+    check("fifo:7", "", Grade::Wrong);
+    check("other:0", "ktimers/0", Grade::Wrong);
 }

@@ -132,6 +132,9 @@ fn then_check(late: &LateActivation, threshold: Duration) -> String {
 impl Case<'_> {
     /// Who of the chain waited when the cause began: the late task, or one that leads to it.
     fn waiter(&self) -> TaskRef {
+        if let Some(waiter) = &self.culprit.waiter {
+            return waiter.clone();
+        }
         let steps = self.late.steps.iter();
         let begun = steps.filter(|step| step.time <= self.culprit.range.begin);
         let mut tasks = begun

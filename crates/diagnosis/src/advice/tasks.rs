@@ -96,27 +96,29 @@ pub(super) fn leave_deadline(case: &Case<'_>) -> Option<(String, String)> {
 pub(super) fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(case, task))?;
     let priority = task.prio.rt()?;
-    let (low, command, note) = match lowest(case) {
-        Some((low, low_priority)) => {
+    let low = lowest(case)?;
+    let (command, note) = match low.prio.rt() {
+        Some(low_priority) => {
             let below = low_priority
                 .checked_sub(1)
                 .filter(|below| *below >= 1 && priority >= low_priority)?;
-            let low = format!("{low} has rt {low_priority}");
             let (letter, note) = match policy(case, task) {
                 Some(ROUND_ROBIN) => ('r', ""),
                 Some(_) => ('f', ""),
                 None => ('f', "; -r in place of -f where chrt -p says SCHED_RR"),
             };
-            (low, format!("chrt -{letter} -p {below} {{}}"), note)
+            (format!("chrt -{letter} -p {below} {{}}"), note)
         }
         None => {
-            let victim = &case.late.task;
-            let low = format!("{} has nice {}", victim.comm, victim.prio.nice()?);
+            low.prio.nice()?;
             let note = "; it is not real-time any more then, and waits as others do";
-            (low, "chrt -o -p 0 {}".to_owned(), note)
+            ("chrt -o -p 0 {}".to_owned(), note)
         }
     };
-    let because = format!("{} has rt {priority}, {low}{note}", task.comm);
+    let because = format!(
+        "{} has rt {priority}, {} has {}{note}",
+        task.comm, low.comm, low.prio
+    );
     Some((because, for_culprit(case, task, &command)))
 }
 
@@ -150,12 +152,20 @@ pub(super) fn chain(late: &LateActivation) -> Vec<TaskRef> {
     tasks
 }
 
+/// All that the activation hangs on, with the thread that a softirq waited for.
+fn all_in_chain(case: &Case<'_>) -> Vec<TaskRef> {
+    let mut tasks = chain(case.late);
+    let known = |waiter: &&TaskRef| tasks.iter().all(|task| task.tid != waiter.tid);
+    let waiter = case.culprit.waiter.as_ref().filter(known).cloned();
+    tasks.extend(waiter);
+    tasks
+}
+
 /// Who of the chain has the lowest priority: above it, a task holds up the activation.
-fn lowest(case: &Case<'_>) -> Option<(String, u32)> {
-    case.late.task.prio.rt()?;
-    let tasks = chain(case.late).into_iter();
-    let priorities = tasks.filter_map(|task| Some((task.comm, task.prio.rt()?)));
-    priorities.min_by_key(|(_, priority)| *priority)
+fn lowest(case: &Case<'_>) -> Option<TaskRef> {
+    all_in_chain(case)
+        .into_iter()
+        .max_by_key(|task| task.prio.0)
 }
 
 pub(super) fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
@@ -173,21 +183,20 @@ pub(super) fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
 /// Only where nothing can be put below the victim.
 pub(super) fn raise_victim(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(case, task))?;
-    let victim = &case.late.task;
     let priority = task.prio.rt()?;
-    let (_, low_priority) = lowest(case)?;
+    let low = lowest(case)?;
     let above = priority
         .checked_add(1)
-        .filter(|above| low_priority == 1 && *above <= RAISE_MAX)?;
+        .filter(|above| low.prio.rt() == Some(1) && *above <= RAISE_MAX)?;
     let because = format!(
         "{} has {}: nothing real-time goes below it. Check first that it never runs for long: \
          at rt {above} it holds up everything below",
-        victim.comm, victim.prio
+        low.comm, low.prio
     );
     // Whoever leads to it must not stay behind either.
-    let below = chain(case.late)
+    let below = all_in_chain(case)
         .into_iter()
-        .filter(|task| task.tid == victim.tid || task.prio.rt().is_some_and(|own| own < above));
+        .filter(|task| task.prio.rt().is_some_and(|own| own < above));
     let commands: Vec<_> = below
         .map(|task| format!("chrt -f -p {above} {}", task.tid))
         .collect();

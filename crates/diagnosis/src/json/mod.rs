@@ -123,6 +123,9 @@ fn culprit_json(culprit: &Culprit) -> Value {
     object["share"] = json!(culprit.share);
     object["cpu"] = json!(culprit.cpu.0);
     object["range"] = range_json(culprit.range);
+    if let Some(waiter) = &culprit.waiter {
+        object["waiter"] = task_json(waiter);
+    }
     object
 }
 

@@ -318,8 +318,9 @@ impl Builder {
             return;
         };
         let believed = |armed: &Armed| {
+            // What calls it may have begun for others, before it was due.
             let lateness_ns = first.origin_ns.saturating_sub(armed.due_ns);
-            (0..=LATENESS_MAX_NS).contains(&lateness_ns)
+            armed.due_ns <= now_ns && lateness_ns <= LATENESS_MAX_NS
         };
         let mut chain = base;
         if let Some(armed) = armed.filter(believed)
