@@ -35,6 +35,9 @@ void rtscope_closed_add(const struct rtscope_object *object)
 
 void rtscope_closed_forget(void)
 {
+    /* A thread of the parent may be in the middle of it. */
+    if (rtscope_forks_in_child())
+        all = NULL;
     while (all) {
         struct closed *const next = all->next;
         free(all);

@@ -1,38 +1,101 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Who forks while a library is closed that has the runtime in itself: the C library calls our
- * handlers without a lock, and who waits in the middle of them must not find its code gone, or,
- * worse, that of the library that was opened next.
+ * The lock of what is registered, and the children of forks. A fork of a process does not take the
+ * lock, and calls nothing of ours in the parent: where this is in a library that another thread
+ * closes meanwhile, the C library may call the handler before a fork and not the one behind it, or
+ * either when its code is gone. The child's alone is there whenever it is called.
+ *
+ * So a child may come while another thread of its parent has the lock. What it needs, the lists of
+ * objects and of late events, therefore holds at every moment: an entry is complete before a list
+ * leads to it (rtscope_settle), and comes and goes by one store.
  */
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-/* So often, a millisecond each, a library waits that is closed. */
-#define TRIES_MAX 1000
+/* Where nothing can be mapped. */
+#define NOWHERE ((void *)(uintptr_t)4096)
 
-static unsigned under_way;
+/* The thread that has the lock, 0: nobody; and how many wait for it. */
+static uint32_t holder;
+static uint32_t waiting;
 
-void rtscope_fork_begins(void)
+/* In a child from the fork to the end of its handler. */
+static int in_child;
+
+/* Whether a thread of this process has that id. Of the lock's holder it says no in a child that was
+ * made without our handler (_Fork), while another thread of its parent had the lock. */
+static int lives(uint32_t thread)
 {
-    __atomic_fetch_add(&under_way, 1, __ATOMIC_SEQ_CST);
+    return syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
 }
 
-void rtscope_fork_ends(void)
+static int take(uint32_t from, uint32_t own)
 {
-    __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);
+    return __atomic_compare_exchange_n(&holder, &from, own, 0, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
 }
 
-/* The threads that were forking too are the parent's. */
-void rtscope_fork_is_child(void)
+void rtscope_lock(void)
 {
-    __atomic_store_n(&under_way, 0, __ATOMIC_SEQ_CST);
+    static const struct timespec soon = {0, 10000000};
+    const int error = errno;
+    const uint32_t own = (uint32_t)syscall(SYS_gettid);
+    while (!take(0, own)) {
+        const uint32_t other = __atomic_load_n(&holder, __ATOMIC_RELAXED);
+        if (other && !lives(other) && take(other, own))
+            break;
+        __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
+        if (other)
+            (void)syscall(SYS_futex, &holder, FUTEX_WAIT_PRIVATE, other, &soon, NULL, 0);
+        __atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
+    }
+    errno = error;
 }
 
-void rtscope_forks_await(void)
+void rtscope_unlock(void)
 {
-    static const struct timespec millisecond = {0, 1000000};
-    for (int try = 0; try < TRIES_MAX && __atomic_load_n(&under_way, __ATOMIC_SEQ_CST); try++)
-        (void)nanosleep(&millisecond, NULL);
+    const int error = errno;
+    __atomic_store_n(&holder, 0, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST))
+        (void)syscall(SYS_futex, &holder, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = error;
+}
+
+/* The kernel copies the pages of a process that forks one after the other, while other threads go
+ * on, and holds back who changes what is mapped. */
+void rtscope_settle(void)
+{
+    (void)munmap(NOWHERE, 1);
+}
+
+static void after_fork_in_child(void)
+{
+    const int error = errno;
+    /* Who waits or is in the middle of something is a thread of the parent's. */
+    waiting = 0;
+    holder = (uint32_t)syscall(SYS_gettid);
+    in_child = 1;
+    rtscope_begin_in_child();
+    in_child = 0;
+    rtscope_unlock();
+    errno = error;
+}
+
+void rtscope_forks_watch(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+int rtscope_forks_in_child(void)
+{
+    return in_child;
 }

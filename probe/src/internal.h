@@ -223,12 +223,21 @@ uint32_t rtscope_note(char note[RTSCOPE_DESK_BYTES], const char *provider, const
 void rtscope_ending_watch(void);
 int rtscope_is_ending(void);
 
-/* forks.c: who forks is in this code until the end of it. A library that is closed waits for that,
- * a second at most, before its code goes. */
-void rtscope_fork_begins(void);
-void rtscope_fork_ends(void);
-void rtscope_fork_is_child(void);
-void rtscope_forks_await(void);
+/* forks.c: held by whoever adds to the table or takes from the list of objects; never by the
+ * recording path, and not over a fork. */
+void rtscope_lock(void);
+void rtscope_unlock(void);
+/* A child that is forked meanwhile has what was written before this, or nothing of what is written
+ * behind it. */
+void rtscope_settle(void);
+/* Has children call the function of register.c. */
+void rtscope_forks_watch(void);
+/* Whether this is in that. Another thread of its parent may have held a lock of the C library's
+ * that nobody gives back, as that of the list of loaded objects: who asks there waits for ever. */
+int rtscope_forks_in_child(void);
+
+/* register.c: a child of fork begins anew. */
+void rtscope_begin_in_child(void);
 
 /* closed.c: what a library that is closed had is kept for one that is the same (1), or there is
  * none (0); another file has none of it. */
@@ -325,6 +334,8 @@ void rtscope_switch_give(void *state, unsigned sets);
 
 /* objects.c: notes programs and libraries that are loaded and not yet known. */
 void rtscope_objects_note(const struct rtscope_file *file);
+/* Notes those that the parent of this child had noted. */
+void rtscope_objects_inherit(const struct rtscope_file *file, const struct rtscope_file *parent);
 
 /* write.c: CLOCK_MONOTONIC of the machine, and how far that of the process is ahead. */
 extern int64_t rtscope_clock_ahead_ns;

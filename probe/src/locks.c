@@ -107,6 +107,17 @@ static int wants_mlockall(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
+/* Whether something that is loaded calls mlockall; of a child what its parent found, and where that
+ * had no limit, as root, it may. */
+static int asks_for_all(void)
+{
+    static int asks = 1;
+    uint32_t left = BOUND_MAX;
+    if (!rtscope_forks_in_child())
+        asks = dl_iterate_phdr(wants_mlockall, &left);
+    return asks;
+}
+
 /* Whether the limit is none for this process. */
 static int may_lock_anything(void)
 {
@@ -129,14 +140,12 @@ static uint64_t addresses_bytes(void)
 uint64_t rtscope_lockable_bytes(uint64_t enough, uint64_t leaving)
 {
     struct rlimit limit;
-    uint32_t left = BOUND_MAX;
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        may_lock_anything() || !asks_for_all())
         return UINT64_MAX;
     const uint64_t used = addresses_bytes() - leaving + SPARE_BYTES;
     /* Without rings it could not lock itself either. */
     if (used >= limit.rlim_cur || limit.rlim_cur - used >= enough)
-        return UINT64_MAX;
-    if (may_lock_anything() || !dl_iterate_phdr(wants_mlockall, &left))
         return UINT64_MAX;
     return limit.rlim_cur - used;
 }

@@ -137,3 +137,17 @@ void rtscope_objects_note(const struct rtscope_file *file)
     dl_iterate_phdr(note, &noting);
     __atomic_store_n(&file->header->objects_used, noting.used, __ATOMIC_RELEASE);
 }
+
+void rtscope_objects_inherit(const struct rtscope_file *file, const struct rtscope_file *parent)
+{
+    struct rtscope_header *const header = file->header;
+    const char *const known = (const char *)parent->header + parent->header->objects_offset;
+    const uint64_t used = __atomic_load_n(&parent->header->objects_used, __ATOMIC_ACQUIRE);
+    /* The parent may have more since, in pages that are closed in this process. */
+    if (used > header->objects_bytes ||
+        rtscope_file_populate(parent, parent->header->objects_offset, used) != 0 ||
+        rtscope_file_populate(file, header->objects_offset, used) != 0)
+        return;
+    memcpy((char *)header + header->objects_offset, known, used);
+    __atomic_store_n(&header->objects_used, used, __ATOMIC_RELEASE);
+}

@@ -7,14 +7,9 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* Held by whoever adds to the table or takes from the list of objects; never by the recording path.
- */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* So much of a ring has no event to wait for where nobody chose its size. */
 #define WARM_BYTES (UINT64_C(256) << 10)
@@ -30,7 +25,7 @@ static struct {
     struct rtscope_file file;
     struct rtscope_table table;
     struct rtscope_object *objects;
-    struct rtscope_late *late;
+    struct rtscope_late *late, *late_last;
     ptrdiff_t area_offset;
     ptrdiff_t tid_offset;
     uint64_t switches_used;
@@ -78,19 +73,15 @@ static void count_needs(void)
 }
 
 /* Whose the sets are, what recorders ask of their rings, and who wants an event that is there
- * already: only then is memory given at once. Of what came last, up to those that are given; NULL:
- * of all. */
-static void ask_recorders(const struct rtscope_object *object_known,
-                          const struct rtscope_late *late_known)
+ * already, from these on: only then is memory given at once. */
+static void ask_recorders(const struct rtscope_object *object, const struct rtscope_late *late)
 {
     unsigned wanted = 0;
     rtscope_event_rules_read(&rules, &process.settings);
     const unsigned all = rtscope_event_rules_give_sets(&rules);
-    const struct rtscope_object *object = process.objects;
-    const struct rtscope_late *late = process.late;
-    for (; object != object_known && wanted != all; object = object->next)
+    for (; object && wanted != all; object = object->next)
         wanted |= rtscope_object_is_wanted(&rules, object, all);
-    for (; late != late_known && wanted != all; late = late->next)
+    for (; late && wanted != all; late = late->next)
         wanted |= rtscope_late_is_wanted(&rules, late, all);
     for (uint32_t place = 0; place < RTSCOPE_SETS_MAX; place++) {
         struct rtscope_set_plan *const set = &process.settings.sets[place];
@@ -115,7 +106,7 @@ static int begin_process(void)
     rtscope_closed_forget();
     if (process.settings.disabled)
         return -1;
-    ask_recorders(NULL, NULL);
+    ask_recorders(process.objects, process.late);
     if (rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
         return -1;
     struct rtscope_header *const header = process.file.header;
@@ -331,7 +322,10 @@ static void attach(struct rtscope_object *object)
     point_to_rings(object, 0);
     if (!is_known)
         describe(object);
-    rtscope_objects_note(&process.file);
+    /* A thread of the parent may have had the lock of the list of what is loaded: a child never
+     * asks for it, and knows what its parent knew. */
+    if (!rtscope_forks_in_child())
+        rtscope_objects_note(&process.file);
 }
 
 /* Takes the switches from the object: it is off, whatever recorders do. */
@@ -341,53 +335,32 @@ static void detach(const struct rtscope_object *object)
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* All that is there goes into a new file. A child has rings of its own, also where its parent found
- * none: it tries, and says who has none. Its switches are still the parent's pages until they are
- * mapped anew; where that fails they are replaced by private zeros, and it is not traced. */
+/* All that is there goes into a new file, the oldest first: events get the ids that they had, as a
+ * thread may be about to write one, and an enumeration comes before what means it. A child has
+ * rings of its own, also where its parent found none: it tries, and says who has none. Its switches
+ * are still the parent's pages until they are mapped anew; where that fails they are replaced by
+ * private zeros, and it is not traced. */
 static void begin_anew(void)
 {
-    const int had_file = process.file.header != NULL;
     const int failed = begin_process();
-    /* The newest is the first of each list. Events get the ids that they had, as a thread may be
-     * about to write one; and an enumeration comes before what means it. */
-    struct rtscope_object *first = NULL, *behind;
-    for (struct rtscope_object *object = process.objects; object; object = behind) {
-        behind = object->next;
-        object->next = first;
-        first = object;
-    }
-    process.objects = NULL;
-    for (struct rtscope_object *object = first; object; object = behind) {
-        behind = object->next;
-        object->next = process.objects;
-        process.objects = object;
-        if (had_file)
-            detach(object);
+    for (struct rtscope_object *object = process.objects; object; object = object->next) {
+        detach(object);
         if (!failed)
             attach(object);
     }
-    struct rtscope_late *reversed = NULL, *next;
-    for (struct rtscope_late *late = process.late; late; late = next) {
-        next = late->next;
-        late->next = reversed;
-        reversed = late;
-    }
-    process.late = NULL;
-    for (struct rtscope_late *late = reversed; late; late = next) {
-        next = late->next;
+    for (struct rtscope_late *late = process.late; late; late = late->next)
         describe_late(late);
-        late->next = process.late;
-        process.late = late;
-    }
 }
 
-static void fork_in_child(void)
+void rtscope_begin_in_child(void)
 {
     if (!process.begun)
         return;
     struct rtscope_file parent = process.file;
     const uint64_t switches_used = process.switches_used;
     begin_anew();
+    if (process.file.header && parent.header)
+        rtscope_objects_inherit(&process.file, &parent);
     rtscope_left_keep(&parent, switches_used);
 }
 
@@ -415,13 +388,12 @@ static int asks_for_rings(void)
 
 /* Libraries come before the program: nobody may have wanted an event when the file was made. When
  * the first comes that a recorder wants, the file is made anew, with rings as it asks. Gives
- * whether it was: what came, before those that are known, is then attached already. */
-static int was_made_larger(const struct rtscope_object *object_known,
-                           const struct rtscope_late *late_known)
+ * whether it was: what came, from these on, is then attached already. */
+static int was_made_larger(const struct rtscope_object *object, const struct rtscope_late *late)
 {
     if (!process.file.header || process.settings.is_wanted || has_memory())
         return 0;
-    ask_recorders(object_known, late_known);
+    ask_recorders(object, late);
     if (!asks_for_rings())
         return 0;
     struct rtscope_file before = process.file;
@@ -439,27 +411,6 @@ static int was_made_larger(const struct rtscope_object *object_known,
     return 1;
 }
 
-static void before_fork(void)
-{
-    rtscope_fork_begins();
-    pthread_mutex_lock(&lock);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&lock);
-    rtscope_fork_ends();
-}
-
-static void after_fork_in_child(void)
-{
-    const int error = errno;
-    fork_in_child();
-    pthread_mutex_unlock(&lock);
-    rtscope_fork_is_child();
-    errno = error;
-}
-
 /* The process's file, made for the first description; without one nothing is traced. */
 static void begin(void)
 {
@@ -473,7 +424,7 @@ static void begin(void)
     rtscope_ending_watch();
     if (!process.settings.disabled && !process.knows_forks) {
         process.knows_forks = 1;
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        rtscope_forks_watch();
     }
 }
 
@@ -497,30 +448,38 @@ void rtscope_register_object_(struct rtscope_object *object,
         return;
     /* Nobody who loads a library looks for an errno of ours. */
     const int error = errno;
-    pthread_mutex_lock(&lock);
+    rtscope_lock();
     object->sections = sections;
     object->switches = sections->switches_begin;
     object->switches_bytes =
         (uint64_t)((const char *)sections->switches_end - (const char *)object->switches);
-    object->next = process.objects;
-    process.objects = object;
+    object->next = NULL;
+    rtscope_settle();
+    struct rtscope_object **end = &process.objects;
+    while (*end)
+        end = &(*end)->next;
+    __atomic_store_n(end, object, __ATOMIC_RELEASE);
     begin();
-    if (!was_made_larger(object->next, process.late))
+    if (!was_made_larger(object, NULL))
         attach(object);
-    pthread_mutex_unlock(&lock);
+    rtscope_unlock();
     errno = error;
 }
 
 void rtscope_add(struct rtscope_late *entry)
 {
     const int error = errno;
-    pthread_mutex_lock(&lock);
-    entry->next = process.late;
-    process.late = entry;
+    rtscope_lock();
+    entry->next = NULL;
+    rtscope_settle();
+    /* There may be thousands. */
+    __atomic_store_n(process.late ? &process.late_last->next : &process.late, entry,
+                     __ATOMIC_RELEASE);
+    process.late_last = entry;
     begin();
-    if (!was_made_larger(process.objects, entry->next))
+    if (!was_made_larger(NULL, entry))
         describe_late(entry);
-    pthread_mutex_unlock(&lock);
+    rtscope_unlock();
     errno = error;
 }
 
@@ -533,12 +492,12 @@ void rtscope_write_late(const struct rtscope_late *event, uint64_t *payload, siz
 
 size_t rtscope_app_contexts_(char *names, size_t room)
 {
-    pthread_mutex_lock(&lock);
+    rtscope_lock();
     if (!process.begun)
         rtscope_settings_read(&process.settings);
     rtscope_event_rules_read(&rules, &process.settings);
     const size_t used = rtscope_event_rules_contexts(&rules, names, room);
-    pthread_mutex_unlock(&lock);
+    rtscope_unlock();
     return used;
 }
 
@@ -571,12 +530,12 @@ static void end_file(void)
  * until the very end. */
 void rtscope_unregister_(struct rtscope_object *object)
 {
-    pthread_mutex_lock(&lock);
+    rtscope_lock();
     struct rtscope_object **link = &process.objects;
     while (*link && *link != object)
         link = &(*link)->next;
     if (*link)
-        *link = object->next;
+        __atomic_store_n(link, object->next, __ATOMIC_RELEASE);
     const int stays = process.objects || process.late || &rtscope_stays_;
     if (rtscope_is_ending()) {
         if (!process.objects)
@@ -587,9 +546,7 @@ void rtscope_unregister_(struct rtscope_object *object)
     } else if (process.file.header && object->table_end > object->table_begin) {
         rtscope_closed_add(object);
     }
-    pthread_mutex_unlock(&lock);
-    if (!stays && !rtscope_is_ending())
-        rtscope_forks_await();
+    rtscope_unlock();
 }
 
 /* Of a process whose libraries with events were closed before its end. It takes no lock: behind all

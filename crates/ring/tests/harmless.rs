@@ -204,17 +204,20 @@ fn a_library_that_is_opened_and_closed_takes_room_once() {
     check("alone", "static.so", false, 0, 0);
 }
 
-/// Forks while another thread opens and closes a library with an event.
+/// Forks for as long as another thread opens and closes a library with an event, so many times. Its
+/// own handlers of a fork take their time: meanwhile the C library can forget those of others.
 const FORKS_MEANWHILE: &str = r#"
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 static volatile int is_over;
-static void *open_and_close(void *path)
+static char **words;
+static void *open_and_close(void *turns)
 {
-    while (!is_over) {
-        void *const library = dlopen(path, RTLD_NOW);
+    for (long turn = 0; turn < (long)turns; turn++) {
+        void *const library = dlopen(words[1], RTLD_NOW);
         void (*record)(unsigned) = NULL;
         if (!library)
             _exit(2);
@@ -222,21 +225,26 @@ static void *open_and_close(void *path)
         record(7);
         dlclose(library);
     }
+    is_over = 1;
     return NULL;
 }
-int main(int length, char **words)
+static void take_time(void)
+{
+    usleep(300);
+}
+int main(int length, char **given)
 {
     pthread_t thread;
-    int status = 0, bad = length != 2;
-    if (bad || pthread_create(&thread, NULL, open_and_close, words[1]) != 0)
+    int status = 0, bad = length != 3 || pthread_atfork(take_time, take_time, NULL) != 0;
+    words = given;
+    if (bad || pthread_create(&thread, NULL, open_and_close, (void *)atol(words[2])) != 0)
         return 1;
-    for (int turn = 0; turn < 300; turn++) {
+    while (!is_over) {
         const pid_t child = fork();
         if (child == 0)
             _exit(0);
         bad |= waitpid(child, &status, 0) != child || status != 0;
     }
-    is_over = 1;
     return pthread_join(thread, NULL) != 0 || bad;
 }
 "#;
@@ -252,23 +260,21 @@ fn a_program_forks_while_it_opens_and_closes_a_library() {
     compile.args(["-O2", "-Wall", "-Wextra", "-pthread", "-o"]);
     compile.arg(&forks).arg(source).arg("-ldl");
     assert!(compile.status().expect("a compiler").success());
-    for (library, traced) in [
-        ("static.so", false),
-        ("static.so", true),
-        ("shared.so", true),
+    // It crashed, or stood still.
+    for (library, traced, turns) in [
+        ("static.so", false, "300"),
+        ("static.so", true, "300"),
+        ("shared.so", true, "3000"),
     ] {
-        // It crashed, or stood still, in most of the turns.
-        for _ in 0..5 {
-            let rings = tempfile::tempdir_in("/dev/shm").expect("a folder");
-            let mut command = Command::new("timeout");
-            command.args(["--signal=KILL", "60"]).arg(&forks);
-            command.arg(folder.path().join(library));
-            command.env("RTSCOPE_DIR", rings.path());
-            command.env("RTSCOPE_RING_SIZE", "32K");
-            command.envs(traced.then_some(("RTSCOPE_EVENTS", "app")));
-            let status = command.status().expect("it runs");
-            assert!(status.success(), "{library}, traced: {traced}: {status}");
-        }
+        let rings = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let mut command = Command::new("timeout");
+        command.args(["--signal=KILL", "60"]).arg(&forks);
+        command.arg(folder.path().join(library)).arg(turns);
+        command.env("RTSCOPE_DIR", rings.path());
+        command.env("RTSCOPE_RING_SIZE", "32K");
+        command.envs(traced.then_some(("RTSCOPE_EVENTS", "app")));
+        let status = command.status().expect("it runs");
+        assert!(status.success(), "{library}, traced: {traced}: {status}");
     }
 }
 
