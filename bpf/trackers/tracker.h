@@ -65,12 +65,20 @@ struct {
 	__type(value, struct rts_tracker_open);
 } tracker_open SEC(".maps");
 
+// By half and series. User space that counts by intervals of time reads one half while the other is
+// written; who never turns has the first one alone.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, RTS_SERIES_MAX);
+	__uint(max_entries, 2 * RTS_SERIES_MAX);
 	__type(key, rts_u32);
 	__type(value, struct rts_tracker_series);
 } tracker_series SEC(".maps");
+
+// Which half is written now.
+volatile rts_u32 tracker_side SEC(".bss.side");
+
+#define SERIES_OF(series) \
+	LOOKUP(tracker_series, (tracker_side & 1) * RTS_SERIES_MAX + (series))
 
 #ifdef TRACKER_KEY_HISTOGRAMS
 struct {
@@ -378,7 +386,7 @@ static __always_inline bool tracker_allows(struct rts_tracker_series *series,
 // A place in the ring for an interval that may be reported, without stacks; to be submitted.
 static __always_inline struct rts_tracker_hit *tracker_reserve(const struct rts_tracked *tracked)
 {
-	struct rts_tracker_series *series = LOOKUP(tracker_series, tracked->series);
+	struct rts_tracker_series *series = SERIES_OF(tracked->series);
 	rts_u64 duration_ns = tracked->end_ns - tracked->begin_ns;
 	struct rts_tracker_hit *hit;
 
@@ -405,7 +413,7 @@ static __always_inline struct rts_tracker_hit *tracker_reserve(const struct rts_
 // know who was in it: that goes to `tracker_told`.
 static __always_inline bool tracker_counts(const struct tracker_interval *interval)
 {
-	struct rts_tracker_series *series = LOOKUP(tracker_series, interval->series);
+	struct rts_tracker_series *series = SERIES_OF(interval->series);
 	rts_u64 duration_ns = interval->end_ns - interval->begin_ns;
 	rts_u32 bucket = histogram_bucket(duration_ns);
 	bool is_longest;
@@ -443,7 +451,7 @@ static __always_inline void tracker_of(struct rts_tracked *tracked,
 // to be reported.
 static __always_inline struct rts_tracker_hit *tracker_told(const struct rts_tracked *tracked)
 {
-	struct rts_tracker_series *series = LOOKUP(tracker_series, tracked->series);
+	struct rts_tracker_series *series = SERIES_OF(tracked->series);
 	rts_u64 duration_ns = tracked->end_ns - tracked->begin_ns;
 
 	if (!series)

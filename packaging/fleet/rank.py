@@ -16,7 +16,9 @@ def tables(spark, fleet):
     """The views of duckdb.sql."""
     for name in TABLES:
         root = f"{fleet}/v1/{name}"
-        rows = spark.read.option("basePath", root).parquet(root)
+        # What an older rtscope wrote has fewer columns.
+        reader = spark.read.option("basePath", root).option("mergeSchema", "true")
+        rows = reader.parquet(root)
         rows = rows.withColumn("date", f.to_date("date"))
         rows.createOrReplaceTempView(name)
     pairs = f.explode(f.arrays_zip("bucket_end_ns", "bucket_samples")).alias("pair")

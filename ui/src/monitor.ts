@@ -13,14 +13,14 @@ interface Task { tid: number; prio: number; name: string }
 interface Late { latency_ns: number; cause: string; proven: boolean; sentence: string; ledger: [string, number][]; advice: string[]; snapshot: string | null }
 interface Worst {
   cpu: number; value_ns: number; at_ns: number; timer_ns: number | null; wakeup_ns: number; switch_ns: number; return_ns: number; phase: string;
-  victim: Task | null; running_at_the_time: Task | null; interrupted: string; function: string | null; call: string | null; stack: string[]; late: Late | null;
+  victim: Task | null; running_at_the_time: Task | null; interrupted: string | null; other: string | null; key: string | null; function: string | null; call: string | null; stack: string[]; late: Late | null;
 }
 interface Cpu { cpu: number; samples: number; min_ns: number; mean_ns: number; p99_ns: number | null; p999_ns: number | null; max_ns: number; buckets_ns: [number, number, number][] }
 interface Stretch { begin_ns: number; end_ns: number; p50_ns: number | null; p99_ns: number | null; p999_ns: number | null; max_ns: number; lost: number; intervals: number }
 interface Ridge { begin_ns: number; end_ns: number; buckets_ns: [number, number, number][] }
 interface Page {
   host: string | null; kernel: string | null; runs: number; intervals: number; scope: string; phase: string; scopes: string[]; phases: string[];
-  lost: number; hidden: number; unsaved: number; cost_ns: number; elapsed_ns: number; cpus: Cpu[]; over_time: Stretch[]; ridges: Ridge[]; worst: Worst[];
+  lost: number; lost_tracked: number; hidden: number; unsaved: number; cost_ns: number; elapsed_ns: number; cpus: Cpu[]; over_time: Stretch[]; ridges: Ridge[]; worst: Worst[];
 }
 
 /** Told apart by everybody: the set of Okabe and Ito. */
@@ -75,9 +75,10 @@ function note(text: string) {
 function show() {
   if (!page) return;
   const lost = page.lost + page.unsaved ? `; ${counted(page.lost, "sample")} and ${counted(page.unsaved, "interval")} lost` : "";
+  const tracked = page.lost_tracked ? `; ${counted(page.lost_tracked, "interval")} of trackers or more lost` : "";
   const hidden = page.hidden ? `; ${counted(page.hidden, "sample")} that no program saw, by the kernel's accounts` : "";
   const cost = page.elapsed_ns ? `; it cost ${percent(page.cost_ns / page.elapsed_ns)} of a CPU` : "";
-  by("facts").textContent = `${page.host ? `${named(page.host)} ${named(page.kernel ?? "")}: ` : ""}${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${hidden}${lost}`;
+  by("facts").textContent = `${page.host ? `${named(page.host)} ${named(page.kernel ?? "")}: ` : ""}${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${hidden}${lost}${tracked}`;
   choices();
   if (!chosen || !page.worst.some((one) => one.at_ns === chosen!.at_ns && one.value_ns === chosen!.value_ns)) chosen = page.worst[0] ?? null;
   bars.redraw();
@@ -235,9 +236,13 @@ function stretchAt(event: MouseEvent): Stretch | undefined {
 }
 
 function worst() {
-  const heads = [{ text: "latency", number: true }, { text: "late" }, { text: "had the CPU" }, { text: "slept in" }, { text: "CPU", number: true }, { text: "when", number: true }];
+  // What a tracker measures says of what it was, and what the other one of it did.
+  const first = page!.worst[0], other = first?.other ?? null, whole = other === null ? ["latency", "late", "had the CPU", "slept in"] : ["time", "task", other || "other", "of"];
+  const [time, late, beside, where] = whole as [string, string, string, string];
+  const heads = [{ text: time, number: true }, { text: late }, { text: beside }, { text: where }, { text: "CPU", number: true }, { text: "when", number: true }];
+  const who = (one: Worst) => (one.other !== null && !one.running_at_the_time ? "" : taskName(one.running_at_the_time));
   const lines = page!.worst.map((one) => ({
-    cells: [value(one.value_ns, duration(one.value_ns)), words(taskName(one.victim)), words(taskName(one.running_at_the_time)), words(named(one.call ?? "")),
+    cells: [value(one.value_ns, duration(one.value_ns)), words(taskName(one.victim)), words(who(one)), words(named(one.call ?? one.key ?? "")),
       value(one.cpu, String(one.cpu)), { ...value(one.at_ns, wall(one.at_ns).slice(Number(asked.last_ns) > 24 * HOUR ? 5 : 11)), title: wall(one.at_ns) }],
     click: () => { chosen = one; show(); }, here: one === chosen,
   }));
@@ -254,6 +259,7 @@ function ledger() {
   by("ledger").replaceChildren(title("Where its time went", ""), holder);
   if (!one) { holder.append(el("p", { cls: "faint", text: "nothing was late" })); return; }
   const parts = PARTS.map(([key, name, colour]) => ({ ns: Number(one[key] ?? 0), name, colour })).filter((part) => part.ns > 0), whole = parts.reduce((sum, part) => sum + part.ns, 0);
+  if (one.other !== null) { tracked(holder, one, one.other); return; }
   holder.append(el("h2", { text: `${taskName(one.victim)}, ${urgency(one.victim)}, was late by ${duration(one.value_ns)} on CPU ${one.cpu}` }));
   const bar = el("div", { cls: "terms" });
   for (const part of parts) {
@@ -267,14 +273,27 @@ function ledger() {
   const culprit = one.running_at_the_time;
   const unseen = one.interrupted === "not_seen";
   const facts = [`At ${wall(one.at_ns)}.`, unseen ? `No program of the monitor was called meanwhile: the kernel's own accounts have this sample, its timer and its wake-up as one part. ${taskName(culprit)} was last seen to come on the CPU.` : `${taskName(culprit)}${urgency(culprit) ? `, ${urgency(culprit)},` : ""} had the CPU when the longest part ended; that proves nothing by itself.`,
-    one.call ? `${taskName(one.victim)} waited in ${named(one.call)}.` : "", one.function ? `Interrupted was ${named(one.function)} (${one.interrupted.replaceAll("_", " ")}).` : ""];
+    one.call ? `${taskName(one.victim)} waited in ${named(one.call)}.` : "", one.function ? `Interrupted was ${named(one.function)} (${(one.interrupted ?? "").replaceAll("_", " ")}).` : ""];
   for (const fact of facts.filter(Boolean)) holder.append(el("p", { text: fact }));
   if (one.stack.length) holder.append(el("h3", { text: "its functions in the kernel, innermost first" }), el("pre", { text: "" }));
   const pre = holder.querySelector("pre");
   if (pre) pre.textContent = one.stack.map((line) => named(line)).join("\n");
   const name = one.victim?.name ?? "";
-  if (name && !one.late) holder.append(el("h3", { text: "to catch the next one with proof" }), el("code", { text: `rtscope watch --task '${named(name)}' --over ${duration(one.value_ns / 2).replace(/\s|\.\d+/g, "").replace("µ", "u")}` }));
+  if (name && !one.late) holder.append(el("h3", { text: "to catch the next one with proof" }), el("code", { text: `rtscope watch --task '${named(name)}' --over ${limit(one.value_ns / 2)}` }));
 }
+
+/** The longest of a tracker: of what it was, and who else was in it. */
+function tracked(holder: HTMLElement, one: Worst, other: string) {
+  holder.append(el("h2", { text: `${one.phase}${one.key ? `: ${named(one.key)}` : ""} took ${duration(one.value_ns)} on CPU ${one.cpu}` }));
+  const beside = other && one.running_at_the_time ? `, ${other} ${taskName(one.running_at_the_time)}` : "";
+  holder.append(el("p", { text: `At ${wall(one.at_ns)}: ${taskName(one.victim)}${urgency(one.victim) ? `, ${urgency(one.victim)}` : ""}${beside}.` }));
+  const tracker = one.phase.split("_")[0]!;
+  if (tracker === "pair") return;
+  holder.append(el("h3", { text: "to be told of the next one" }), el("code", { text: `rtscope watch ${tracker} --over ${limit(one.value_ns / 2)}` }));
+}
+
+/** As it is typed after --over. */
+const limit = (ns: number) => duration(ns).replace(/\s|\.\d+/g, "").replace("µ", "u");
 
 /** What the watch beside the monitor found out of this one: its ledger, what to change, and its snapshot. */
 function told(holder: HTMLElement, late: Late) {

@@ -44,6 +44,14 @@ try {
   await page.selectOption("#over-time select", "bands");
   await page.selectOption("#choices select >> nth=0", "3600000000000");
   await page.waitForFunction(() => document.querySelectorAll("#worst tbody tr").length === 3);
+  // What a tracker measures has its own words: of what it was, and what the other one did.
+  await page.selectOption("#choices select >> nth=2", "block_device");
+  await page.waitForFunction(() => document.querySelector("#worst thead")?.textContent.includes("woken by"));
+  assert.match(await page.textContent("#worst tbody tr >> nth=0"), /900\.000 µs.*victim <b> \(7\).*hog \(9\).*vda read/);
+  assert.match(await page.textContent("#ledger h2 >> nth=1"), /block_device: vda read took 900\.000 µs on CPU 1/);
+  assert.match(await page.textContent("#ledger p"), /victim <b> \(7\), rt 50, woken by hog \(9\)\./);
+  assert.match(await page.textContent("#ledger code"), /rtscope watch block --over 450us/);
+  await page.screenshot({ path: `${folder}/monitor-tracker.png` });
   await page.keyboard.press("l");
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
   assert.equal(await page.locator("#ledger b, #worst b").count(), 0, "names of threads are text");

@@ -454,7 +454,7 @@ fn resolve_all(object: &Object, maps: &Maps, resolve: &Link) -> Result<()> {
 }
 
 /// Waits until every program that began before now is over.
-fn wait_for_programs() {
+pub(crate) fn wait_for_programs() {
     // SAFETY: a system call without memory.
     let done = unsafe { libc::syscall(libc::SYS_membarrier, BARRIER_GLOBAL, 0, 0) };
     if done != 0 {

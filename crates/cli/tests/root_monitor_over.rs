@@ -3,7 +3,8 @@
 
 mod scene;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration as Time, Instant};
@@ -20,33 +21,42 @@ const HOG: &str = "over-hog";
 const END_MAX: Time = Time::from_secs(30);
 
 /// A monitor with a watch beside it, until it is dropped.
-struct Running(Child);
+struct Running {
+    child: Child,
+    /// Where it serves its page.
+    url: String,
+}
 
 impl Running {
     /// One that is armed.
     fn start(store: &Path) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_rtscope"))
-            .args(["monitor", "--every", "1h", "--over", "5ms", "--store"])
+            .args(["monitor", "--every", "1h", "--over", "5ms"])
+            .args(["--port", "0", "--store"])
             .arg(store)
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("it starts");
+        let stdout = child.stdout.take().expect("a pipe");
+        let url = BufReader::new(stdout).lines().next();
+        let url = url.expect("a line").expect("text");
+        let url = url.strip_suffix("metrics").expect("its address").to_owned();
         let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         let mut is_said =
             |words: &str| said.any(|line| line.is_ok_and(|line| line.contains(words)));
         assert!(is_said("watching every real-time task for more than 5ms"));
         std::thread::spawn(move || said.count());
-        Running(child)
+        Running { child, url }
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(self.0.id() as i32).expect("an id")
+        Pid::from_raw(self.child.id() as i32).expect("an id")
     }
 
     /// The process of the watch.
     fn watch(&self) -> i32 {
-        let id = self.0.id();
+        let id = self.child.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
         let children = children.expect("the kernel tells children");
         let first = children.split_whitespace().next().expect("a watch");
@@ -54,10 +64,23 @@ impl Running {
     }
 }
 
+/// The head and the body of an answer of `url`.
+fn get(url: &str, path: &str) -> (String, String) {
+    let host = url.strip_prefix("http://").expect("plain");
+    let host = host.trim_end_matches('/');
+    let mut stream = TcpStream::connect(host).expect("it listens");
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    (head.to_owned(), body.to_owned())
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.child.kill().ok();
+        self.child.wait().ok();
     }
 }
 
@@ -98,7 +121,7 @@ fn what_is_over_the_limit_has_its_ledger_in_the_store_and_its_snapshot_on_disk()
     let mut running = Running::start(&store);
     be_late(&folder.path().join("monitor.db-snapshots"));
     kill_process(running.pid(), Signal::INT).expect("sent");
-    running.0.wait().expect("it ends");
+    running.child.wait().expect("it ends");
     let all = intervals(&store);
     let [interval] = all.as_slice() else {
         panic!("{} intervals", all.len());
@@ -145,6 +168,30 @@ fn what_is_over_the_limit_has_its_ledger_in_the_store_and_its_snapshot_on_disk()
 }
 
 #[test]
+fn a_running_monitor_serves_the_whole_answer_of_a_snapshot_and_no_other_folder() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let running = Running::start(&folder.path().join("monitor.db"));
+    let snapshots = folder.path().join("monitor.db-snapshots");
+    be_late(&snapshots);
+    let line = std::fs::read_to_string(snapshots.join("late.ndjson")).expect("a log");
+    let line: serde_json::Value =
+        serde_json::from_str(line.lines().next().expect("a line")).expect("JSON");
+    let path = line["snapshot"].as_str().expect("its snapshot");
+    let name = path.rsplit('/').next().expect("a name");
+    let (head, body) = get(&running.url, &format!("api/v1/late?snapshot={name}"));
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(
+        head.to_lowercase().contains("content-type: text/html"),
+        "{head}"
+    );
+    assert!(body.contains("<html") && body.contains(HOG), "{body:.2000}");
+    let (head, body) = get(&running.url, "api/v1/late?snapshot=..");
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    assert!(body.contains("there is no such snapshot"), "{body}");
+}
+
+#[test]
 fn a_watch_whose_monitor_is_killed_ends_and_takes_its_recorder_with_it() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
@@ -159,8 +206,8 @@ fn a_watch_whose_monitor_is_killed_ends_and_takes_its_recorder_with_it() {
             .any(|name| name.to_string_lossy().starts_with(&own))
     };
     assert!(has_recorder());
-    running.0.kill().expect("it runs");
-    running.0.wait().expect("it ends");
+    running.child.kill().expect("it runs");
+    running.child.wait().expect("it ends");
     let begun = Instant::now();
     let process = PathBuf::from(format!("/proc/{watch}"));
     while process.exists() || has_recorder() {

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use abi::monitor::{Mode, Phase};
 use event::{Cpu, Duration};
 use monitor::{
-    Appended, Head, Histogram, Interval, Late as Told, Limits, PageQuestion, Range, Run, Scope,
-    Series, Store, Task as Late, Worst, page_json,
+    Appended, Head, Histogram, Interval, Kind, Late as Told, Limits, PageQuestion, Range, Run,
+    Scope, Series, Store, Task as Late, Worst, page_json,
 };
 use server::{Answer, Listening, Pages, View, monitor_page};
 use story::{Dialect, IDLE, Story, Thread};
@@ -199,12 +199,16 @@ impl Pages for Monitored {
         if path != "/api/v1/monitor" {
             return monitor_page(path);
         }
+        let store = self.0.lock().expect("nobody panicked");
+        let phase = query
+            .split('&')
+            .find_map(|word| word.strip_prefix("phase="));
+        let phase = phase.and_then(|name| store.kind_named(name).expect("it reads"));
         let question = PageQuestion {
             range: Range::ALL,
             scope: None,
-            phase: None,
+            phase,
         };
-        let store = self.0.lock().expect("nobody panicked");
         let page = page_json(&store, question).expect("the store is whole");
         Some(Answer {
             status: 200,
@@ -225,7 +229,7 @@ fn minute(number: i64) -> Interval {
     let (value, short) = (Duration::from_us(300 * (number + 1)), Duration::from_us(20));
     let series = |cpu: u32| Series {
         scope: Scope::All,
-        phase: Phase::Switch,
+        phase: Phase::Switch.into(),
         cpu: Cpu(cpu),
         sum: value,
         min: Duration::from_us(1),
@@ -236,7 +240,8 @@ fn minute(number: i64) -> Interval {
         2 => task(9, 39, "hog"),
         _ => task(0, 120, "swapper/1"),
     };
-    Interval {
+    let tracked = Kind::tracked("block", "device", "woken by");
+    let mut minute = Interval {
         head: Head {
             begin_ns,
             end_ns: begin_ns + MINUTE.as_ns(),
@@ -246,7 +251,7 @@ fn minute(number: i64) -> Interval {
         series: vec![series(0), series(1)],
         worst: vec![Worst {
             scope: Scope::All,
-            phase: Phase::Switch,
+            phase: Phase::Switch.into(),
             cpu: Cpu(1),
             value,
             at_ns: begin_ns + MINUTE.as_ns() / 2,
@@ -258,6 +263,7 @@ fn minute(number: i64) -> Interval {
             function: Some("spin_forever+0x1".to_owned()),
             mode: Mode::Kernel,
             stack: vec!["spin_forever+0x1".to_owned()],
+            key: None,
         }],
         // Of the second one a watch has the ledger.
         late: (number == 1)
@@ -265,7 +271,19 @@ fn minute(number: i64) -> Interval {
             .into_iter()
             .collect(),
         ..Interval::default()
-    }
+    };
+    let longest = Worst {
+        phase: tracked.clone(),
+        key: Some("vda read".to_owned()),
+        call: None,
+        ..minute.worst[0].clone()
+    };
+    let of_tracker = Series {
+        phase: tracked,
+        ..series(1)
+    };
+    minute.add_tracked(of_tracker, Some(longest));
+    minute
 }
 
 /// What a watch said of the victim.

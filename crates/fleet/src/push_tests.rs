@@ -22,7 +22,7 @@ fn interval(begin_ns: i64) -> Interval {
         },
         series: vec![Series {
             scope: Scope::RealTime,
-            phase: Phase::Switch,
+            phase: Phase::Switch.into(),
             cpu: Cpu(0),
             sum: Duration::from_us(9),
             min: Duration::from_us(1),

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use abi::monitor::{Mode, Phase};
+use abi::monitor::Mode;
 use event::{Duration, Error, ErrorKind, Result};
-use monitor::{Interval, PhaseSum, Run, Scope, Task, Worst};
+use monitor::{Interval, Kind as Counted, PhaseSum, Run, Scope, Task, Worst};
 
 use crate::columns::{Cell, Kind, Table};
 
@@ -33,6 +33,7 @@ const INTERVAL: &[(&str, Kind)] = &[
     ("unsaved", Kind::Integer),
     ("cost_ns", Kind::Integer),
     ("hidden", Kind::Integer),
+    ("lost_tracked", Kind::Integer),
 ];
 
 const PHASE: &[(&str, Kind)] = &[
@@ -92,6 +93,7 @@ const WORST: &[(&str, Kind)] = &[
     ("running_prio", Kind::Integer),
     ("function", Kind::Text),
     ("stack", Kind::Text),
+    ("key", Kind::Text),
 ];
 
 const LATE: &[(&str, Kind)] = &[
@@ -122,7 +124,7 @@ pub struct Part {
     worst: Table,
     /// The boot that is added up, and its phases.
     run: Run,
-    day: BTreeMap<(Scope, Phase), OfDay>,
+    day: BTreeMap<(Scope, Counted), OfDay>,
 }
 
 /// A phase over a day.
@@ -164,9 +166,10 @@ impl Part {
             Cell::Integer(head.unsaved as i64),
             Cell::Integer(head.cost.as_ns()),
             Cell::Integer(signed(head.hidden)),
+            Cell::Integer(signed(head.lost_tracked)),
         ]);
         for scope in Scope::ALL {
-            for phase in Phase::ALL {
+            for phase in interval.kinds(scope) {
                 self.phase(run, interval, scope, phase);
             }
         }
@@ -175,13 +178,13 @@ impl Part {
         }
     }
 
-    /// A phase over all CPUs.
-    fn phase(&mut self, run: &Run, interval: &Interval, scope: Scope, phase: Phase) {
-        let Some(sum) = interval.phase(scope, phase) else {
+    /// A phase over all CPUs, or what a tracker measured.
+    fn phase(&mut self, run: &Run, interval: &Interval, scope: Scope, phase: Counted) {
+        let Some(sum) = interval.phase(scope, phase.clone()) else {
             return;
         };
         let of_phase = interval.series.iter();
-        let of_phase = of_phase.filter(|one| (one.scope, one.phase) == (scope, phase));
+        let of_phase = of_phase.filter(|one| one.scope == scope && one.phase == phase);
         let (cpus, min) = of_phase.fold((0, Duration::MAX), |(cpus, min), series| {
             (cpus + 1, min.min(series.min))
         });
@@ -245,6 +248,7 @@ impl Part {
             number(&worst.culprit, |task| task.prio),
             Cell::text(worst.function.as_deref()),
             Cell::text(stack.as_deref()),
+            Cell::text(worst.key.as_deref()),
         ]);
     }
 
@@ -350,6 +354,8 @@ fn file(table: &'static str, rows: Table) -> Result<PartFile> {
 /// What had the CPU, in words that are the same on every machine: no numbers of CPUs, workers and
 /// instructions.
 fn running(worst: &Worst) -> Option<String> {
+    // Who else was in a tracker's interval did not have the CPU.
+    worst.phase.phase()?;
     let culprit = worst.culprit.as_ref()?;
     let name = match culprit.tid {
         0 => "idle CPU".to_owned(),
@@ -408,7 +414,7 @@ mod tests {
     fn a_function_of_the_kernel_is_named_without_its_offset() {
         let worst = |tid: i32, mode: Mode| Worst {
             scope: Scope::RealTime,
-            phase: Phase::Timer,
+            phase: abi::monitor::Phase::Timer.into(),
             cpu: Cpu(0),
             value: Duration::from_us(5),
             at_ns: 0,
@@ -424,6 +430,7 @@ mod tests {
             function: Some("console_flush_all+0x2c".to_owned()),
             mode,
             stack: Vec::new(),
+            key: None,
         };
         let check = |tid: i32, mode: Mode, expect: &str| {
             assert_eq!(running(&worst(tid, mode)).as_deref(), Some(expect));

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abi::monitor::Phase;
 use event::{Duration, Result};
 
 use crate::interval::{Head, Interval, Scope};
+use crate::kind::Kind;
 use crate::store::{Range, Store};
 use crate::sum::PhaseSum;
 
@@ -44,8 +44,8 @@ pub struct StoreSide {
     pub head: Head,
     /// The kernels that ran.
     pub kernels: BTreeSet<String>,
-    /// By scope and phase.
-    pub phases: BTreeMap<(Scope, Phase), PhaseSide>,
+    /// By scope, and phase or what a tracker measures.
+    pub phases: BTreeMap<(Scope, Kind), PhaseSide>,
 }
 
 /// What became of a phase.
@@ -66,8 +66,8 @@ pub enum PhaseTrend {
 pub struct PhaseChange {
     /// Whose.
     pub scope: Scope,
-    /// Which.
-    pub phase: Phase,
+    /// Which phase, or what a tracker measures.
+    pub phase: Kind,
     /// Before and after: samples, p50, p99.9, the longest.
     pub sides: [(u64, [Duration; 3]); 2],
     /// How probable the parts differ so by chance; none with too few.
@@ -124,7 +124,7 @@ impl StoreSide {
             ..whole.head.clone()
         };
         for ((scope, phase), of) in &mut side.phases {
-            of.sum = whole.phase(*scope, *phase).unwrap_or_default();
+            of.sum = whole.phase(*scope, phase.clone()).unwrap_or_default();
             of.parts.sort_unstable();
         }
         Ok(side)
@@ -132,9 +132,9 @@ impl StoreSide {
 
     fn end_part(&mut self, part: &Interval) {
         for scope in Scope::ALL {
-            for phase in Phase::ALL {
+            for phase in part.kinds(scope) {
                 let quantile = part
-                    .phase(scope, phase)
+                    .phase(scope, phase.clone())
                     .and_then(|sum| sum.quantile(QUANTILE));
                 if let Some(quantile) = quantile {
                     let of = self.phases.entry((scope, phase)).or_default();
@@ -159,7 +159,7 @@ fn without_names(interval: Interval) -> Interval {
 pub fn compare_stores(before: StoreSide, after: StoreSide, by_chance: ByChance) -> StoreComparison {
     let both = before.phases.iter().filter_map(|(key, one)| {
         let other = after.phases.get(key)?;
-        Some((*key, one, other))
+        Some((key.clone(), one, other))
     });
     let both: Vec<_> = both.collect();
     let bound = CHANCE_MAX / both.len().max(1) as f64;
@@ -169,7 +169,7 @@ pub fn compare_stores(before: StoreSide, after: StoreSide, by_chance: ByChance) 
             let p = by_chance(&before.parts, &after.parts);
             PhaseChange {
                 scope: *scope,
-                phase: *phase,
+                phase: phase.clone(),
                 sides: [figures(before), figures(after)],
                 p,
                 trend: trend(before, after, p, bound),
@@ -207,6 +207,7 @@ fn trend(before: &PhaseSide, after: &PhaseSide, p: Option<f64>, bound: f64) -> P
 
 #[cfg(test)]
 mod tests {
+    use abi::monitor::Phase;
     use event::Cpu;
 
     use super::*;
@@ -234,7 +235,7 @@ mod tests {
             },
             series: vec![Series {
                 scope: Scope::RealTime,
-                phase: Phase::Switch,
+                phase: Phase::Switch.into(),
                 cpu: Cpu(0),
                 sum: Duration::ZERO,
                 min: Duration::ZERO,
@@ -272,7 +273,9 @@ mod tests {
         let (before, after) = (side(0, 40), side(40, 80));
         assert_eq!((before.intervals, after.intervals), (40, 40));
         assert_eq!(
-            after.phases[&(Scope::RealTime, Phase::Switch)].parts.len(),
+            after.phases[&(Scope::RealTime, Phase::Switch.into())]
+                .parts
+                .len(),
             PARTS
         );
         let comparison = compare_stores(before, after, apart);

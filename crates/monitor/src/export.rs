@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use abi::monitor::{Mode, Phase};
+use abi::monitor::Mode;
 use event::{Duration, Error, Result};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ const SCHEMA: &str = "rtscope.monitor";
 const SCHEMA_VERSION: u32 = 1;
 const COLUMNS: &str = "begin,end,host,kernel,boot_id,scope,phase,cpu,samples,min_ns,mean_ns,\
                        max_ns,p50_ns,p99_ns,p99_9_ns,worst_at,victim,victim_tid,victim_prio,\
-                       culprit,culprit_tid,culprit_prio,call,function";
+                       culprit,culprit_tid,culprit_prio,call,function,key";
 
 /// Writes the intervals of `range`.
 ///
@@ -76,7 +76,7 @@ fn csv(run: &Run, interval: &Interval) -> String {
     let mut rows = String::new();
     let head = &interval.head;
     for series in &interval.series {
-        let worst = interval.worst_of(series.scope, series.phase);
+        let worst = interval.worst_of(series.scope, series.phase.clone());
         let worst = worst.filter(|worst| worst.cpu == series.cpu);
         let samples = series.histogram.samples().max(1);
         let quantile = |quantile| {
@@ -113,10 +113,10 @@ fn csv(run: &Run, interval: &Interval) -> String {
                 None => rows.push_str(",,,"),
             }
         }
-        let texts = worst.map(|worst| (&worst.call, &worst.function));
-        let (call, function) = texts.unwrap_or((&None, &None));
-        let text = |text: &Option<String>| cell(text.as_deref().unwrap_or_default());
-        let _ = writeln!(rows, ",{},{}", text(call), text(function));
+        let texts = worst.map(|worst| [&worst.call, &worst.function, &worst.key]);
+        let texts = texts.unwrap_or([&None; 3]);
+        let texts = texts.map(|text| cell(text.as_deref().unwrap_or_default()));
+        let _ = writeln!(rows, ",{}", texts.join(","));
     }
     rows
 }
@@ -138,6 +138,7 @@ fn json(run: &Run, interval: &Interval) -> Value {
         "elapsed_ns": head.elapsed.as_ns(),
         "lost": head.lost,
         "hidden": head.hidden,
+        "lost_tracked": head.lost_tracked,
         "worst_missed": head.worst_missed,
         "unsaved": head.unsaved,
         "cost_ns": head.cost.as_ns(),
@@ -174,7 +175,9 @@ pub(crate) fn worst_json(worst: &Worst) -> Value {
         "return_ns": worst.parts[2].as_ns(),
         "victim": worst.victim.as_ref().map(task_json),
         "running_at_the_time": worst.culprit.as_ref().map(task_json),
-        "interrupted": mode_name(worst.mode),
+        "other": worst.phase.other(),
+        "key": worst.key,
+        "interrupted": worst.phase.phase().map(|_| mode_name(worst.mode)),
         "function": worst.function,
         "call": worst.call,
         "stack": worst.stack,
@@ -195,7 +198,7 @@ fn mode_name(mode: Mode) -> &'static str {
 fn gnuplot(sum: &Interval) -> String {
     let mut text = String::from("# microseconds (middle of the bucket), samples\n");
     for scope in Scope::ALL {
-        for phase in Phase::ALL {
+        for phase in sum.kinds(scope) {
             let of_phase = sum.series.iter();
             let of_phase = of_phase.filter(|one| one.scope == scope && one.phase == phase);
             for series in of_phase {
@@ -235,7 +238,7 @@ mod tests {
         // On another CPU than the longest sample, nobody is named.
         interval.worst[0].cpu = event::Cpu(0);
         let rows = csv(&Run::default(), &interval);
-        assert!(rows.ends_with(",,,,,,,,,\n"), "{rows}");
+        assert!(rows.ends_with(",,,,,,,,,,\n"), "{rows}");
         assert!(
             rows.lines().all(|row| row.split(',').count() == columns),
             "{rows}"

@@ -210,10 +210,10 @@ impl<'g> Tally<'g> {
 
     /// How long what is judged took in one of the longest.
     fn longest(&mut self, worst: &Worst) -> Duration {
-        let value = match (self.gate.subject, worst.phase) {
+        let value = match (self.gate.subject, worst.phase.phase()) {
             (GateSubject::Timer, _) => worst.timer.unwrap_or_default(),
             // Only these go on to the switch.
-            (GateSubject::WakeUp, Phase::Switch | Phase::TimerWakeupSwitch) => {
+            (GateSubject::WakeUp, Some(Phase::Switch | Phase::TimerWakeupSwitch)) => {
                 worst.parts[0] + worst.parts[1]
             }
             (GateSubject::WakeUp, _) => Duration::ZERO,

@@ -24,7 +24,7 @@ fn series(scope: Scope, phase: Phase, samples_ns: &[(u64, u64)]) -> Series {
     let max_ns = samples_ns.iter().map(|(ns, _)| *ns).max().unwrap_or(0);
     Series {
         scope,
-        phase,
+        phase: phase.into(),
         cpu: Cpu(0),
         sum: Duration::ZERO,
         min: Duration::ZERO,
@@ -188,7 +188,7 @@ fn a_task_that_is_the_longest_of_an_interval_breaks_its_budget() {
     };
     late.worst = vec![Worst {
         scope: Scope::RealTime,
-        phase: Phase::Switch,
+        phase: Phase::Switch.into(),
         cpu: Cpu(0),
         value: Duration::from_us(900),
         at_ns: 5,
@@ -200,6 +200,7 @@ fn a_task_that_is_the_longest_of_an_interval_breaks_its_budget() {
         function: None,
         mode: abi::monitor::Mode::User,
         stack: Vec::new(),
+        key: None,
     }];
     let place = store(&[(&[], vec![late])]);
     assert_eq!(judged(&place, gate("x", 500, 0)), "broken");

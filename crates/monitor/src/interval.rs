@@ -5,6 +5,7 @@ use event::evidence::named;
 use event::{Cpu, Duration};
 
 use crate::buckets::{Histogram, Linear};
+use crate::kind::Kind;
 use crate::late::Late;
 use crate::task::Task;
 
@@ -87,6 +88,8 @@ pub struct Head {
     pub lost: u64,
     /// Samples that no program saw and that are counted by the kernel's accounts.
     pub hidden: u64,
+    /// Intervals that trackers did not count.
+    pub lost_tracked: u64,
     /// Longest samples of which only the length is known.
     pub worst_missed: u64,
     /// Closed intervals before this one that the store could not take.
@@ -102,13 +105,13 @@ impl Head {
     }
 }
 
-/// A phase on one CPU, of one scope.
+/// A phase on one CPU, of one scope; or what a tracker measures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     /// Whose.
     pub scope: Scope,
-    /// Which.
-    pub phase: Phase,
+    /// Which phase, or what a tracker measures.
+    pub phase: Kind,
     /// Where.
     pub cpu: Cpu,
     /// All samples together.
@@ -126,8 +129,8 @@ pub struct Series {
 pub struct Worst {
     /// Whose.
     pub scope: Scope,
-    /// Which phase.
-    pub phase: Phase,
+    /// Which phase, or what a tracker measures.
+    pub phase: Kind,
     /// Where.
     pub cpu: Cpu,
     /// How long it was.
@@ -150,6 +153,8 @@ pub struct Worst {
     pub mode: Mode,
     /// The culprit's functions in the kernel, innermost first.
     pub stack: Vec<String>,
+    /// What a tracker's interval was of: a disk, a function, a softirq.
+    pub key: Option<String>,
 }
 
 /// A closed interval.
@@ -221,7 +226,7 @@ fn by_cpu(scope: Scope, phase: Phase, counted: &[&PhaseSeries]) -> Vec<Series> {
             }
             None => all.push(Series {
                 scope,
-                phase,
+                phase: phase.into(),
                 cpu: one.cpu,
                 sum: one.sum,
                 min: one.min,
@@ -248,7 +253,7 @@ fn name_worst(
     };
     Worst {
         scope,
-        phase,
+        phase: phase.into(),
         cpu: worst.cpu,
         value: worst.value,
         at_ns: worst.at.as_ns().saturating_add(wall_ns),
@@ -269,6 +274,7 @@ fn name_worst(
                 false => frame.symbol,
             })
             .collect(),
+        key: None,
     }
 }
 

@@ -1,10 +1,9 @@
 //! What was counted since the daemon began, as every form of metrics tells it.
 
-use abi::bucket_begin_ns;
-use abi::monitor::Phase;
-
 use crate::buckets::Histogram;
 use crate::interval::{Interval, Run, Scope};
+use crate::kind::Kind;
+use abi::bucket_begin_ns;
 
 /// Every fourth bucket's end is a bound: four an octave, from 256 ns on.
 pub(crate) const STEP: usize = 4;
@@ -23,12 +22,16 @@ pub(crate) struct Known {
     pub exceeded: Option<u64>,
 }
 
-/// The phases that were counted: no label grows with tasks or with time.
-pub(crate) fn counted(known: &Known) -> Vec<(Scope, Phase)> {
-    let series = known.sum.series.iter();
-    let mut all: Vec<_> = series.map(|series| (series.scope, series.phase)).collect();
-    all.dedup();
-    all
+/// What was counted: no label grows with tasks or with time.
+pub(crate) fn counted(known: &Known) -> Vec<(Scope, Kind)> {
+    let kinds = |scope| {
+        known
+            .sum
+            .kinds(scope)
+            .into_iter()
+            .map(move |kind| (scope, kind))
+    };
+    Scope::ALL.into_iter().flat_map(kinds).collect()
 }
 
 /// The bounds in seconds, and how many samples lie below each and not below the one before it.

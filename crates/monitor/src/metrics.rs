@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abi::monitor::Phase;
 use event::Duration;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -15,6 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::exemplars::with_exemplars;
 use crate::interval::{Head, Interval, Run, Scope};
+use crate::kind::Kind;
 use crate::known::{Known, coarse, counted};
 use crate::late::Late;
 use crate::otlp;
@@ -160,6 +160,11 @@ impl Collector for Told {
         let counters = [
             ("lost_samples", head.lost, "Samples that were not counted"),
             (
+                "lost_intervals_of_trackers",
+                head.lost_tracked,
+                "Intervals that trackers did not count",
+            ),
+            (
                 "hidden_samples",
                 head.hidden,
                 "Samples that no program saw, counted by the kernel's accounts",
@@ -228,21 +233,21 @@ impl<M: EncodeMetric> DynamicMetric for M {
 
 type Labels<'l> = [(&'l str, &'l str); 2];
 
-fn labels(scope: Scope, phase: Phase) -> Labels<'static> {
-    [("scope", scope.name()), ("phase", phase.name())]
+fn labels(scope: Scope, kind: &Kind) -> Labels<'_> {
+    [("scope", scope.name()), ("phase", kind.name())]
 }
 
 fn phases(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let help = "Phases of wake-ups, since the monitor began";
+    let help = "Phases of wake-ups and what trackers measure, since the monitor began";
     let (name, unit) = ("rtscope_phase", Unit::Seconds);
     let mut family = to.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
-    for (scope, phase) in counted(known) {
-        let Some(sum) = known.sum.phase(scope, phase) else {
+    for (scope, kind) in counted(known) {
+        let Some(sum) = known.sum.phase(scope, kind.clone()) else {
             continue;
         };
         let buckets = coarse(&sum.histogram);
         let (seconds, samples) = (sum.sum.as_ns() as f64 / 1e9, sum.histogram.samples());
-        let labels = labels(scope, phase);
+        let labels = labels(scope, &kind);
         let mut series = family.encode_family(&labels)?;
         series.encode_histogram::<Labels<'_>>(seconds, samples, &buckets, None)?;
     }
@@ -254,7 +259,7 @@ fn worst(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let (name, unit) = ("rtscope_phase_worst", Unit::Seconds);
     let mut family = to.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
     for worst in &known.last.worst {
-        let labels = labels(worst.scope, worst.phase);
+        let labels = labels(worst.scope, &worst.phase);
         let seconds = worst.value.as_ns() as f64 / 1e9;
         ConstGauge::new(seconds).encode(family.encode_family(&labels)?)?;
     }

@@ -31,9 +31,12 @@ pub fn export_osadl(store: &Store, range: Range, folder: &Path) -> Result<()> {
     let mut worst: BTreeMap<(u8, u32), Worst> = BTreeMap::new();
     store.read(range, |_, interval| {
         for one in &interval.worst {
-            let place = (one.phase as u8, one.cpu.0);
+            let Some(phase) = one.phase.phase().filter(|_| one.scope == Scope::RealTime) else {
+                continue;
+            };
+            let place = (phase as u8, one.cpu.0);
             let known = worst.get(&place).map(|known| known.value);
-            if one.scope == Scope::RealTime && known < Some(one.value) {
+            if known < Some(one.value) {
                 worst.insert(place, one.clone());
             }
         }

@@ -26,6 +26,11 @@ pub(crate) fn request(known: &Known) -> Option<Value> {
         worst(known, &times),
         times.sum("rtscope.monitor.cost", "s", &seconds(head.cost)),
         times.sum("rtscope.monitor.lost_samples", "1", &whole(head.lost)),
+        times.sum(
+            "rtscope.monitor.lost_intervals_of_trackers",
+            "1",
+            &whole(head.lost_tracked),
+        ),
         times.sum("rtscope.monitor.hidden_samples", "1", &whole(head.hidden)),
         times.sum("rtscope.monitor.intervals", "1", &whole(known.intervals)),
         times.sum(
@@ -95,8 +100,8 @@ impl Times {
 }
 
 fn phases(known: &Known, times: &Times) -> Value {
-    let points = counted(known).into_iter().filter_map(|(scope, phase)| {
-        let sum = known.sum.phase(scope, phase)?;
+    let points = counted(known).into_iter().filter_map(|(scope, kind)| {
+        let sum = known.sum.phase(scope, kind.clone())?;
         let buckets = coarse(&sum.histogram);
         // The last bound is none: it holds what is longer.
         let bounds = buckets
@@ -104,7 +109,7 @@ fn phases(known: &Known, times: &Times) -> Value {
             .map(|(bound, _)| *bound)
             .filter(|bound| bound.is_finite());
         let counts = buckets.iter().map(|(_, count)| count.to_string());
-        let longest = known.last.worst_of(scope, phase);
+        let longest = known.last.worst_of(scope, kind.clone());
         let exemplars = longest.map(|worst| exemplar(&known.last, worst));
         let point = json!({
             "count": sum.histogram.samples().to_string(),
@@ -113,11 +118,11 @@ fn phases(known: &Known, times: &Times) -> Value {
             "explicitBounds": bounds.collect::<Vec<_>>(),
             "exemplars": exemplars.into_iter().collect::<Vec<_>>(),
         });
-        Some(times.point(&point, &[("scope", scope.name()), ("phase", phase.name())]))
+        Some(times.point(&point, &[("scope", scope.name()), ("phase", kind.name())]))
     });
     json!({
         "name": "rtscope.phase", "unit": "s",
-        "description": "Phases of wake-ups, since the monitor began",
+        "description": "Phases of wake-ups and what trackers measure, since the monitor began",
         "histogram": {
             "aggregationTemporality": CUMULATIVE,
             "dataPoints": points.collect::<Vec<_>>(),
@@ -207,6 +212,6 @@ mod tests {
         );
         // No label names a task.
         assert_eq!(point["attributes"].as_array().map(Vec::len), Some(2));
-        assert_eq!(metrics[6]["sum"]["dataPoints"][0]["asInt"], "2");
+        assert_eq!(metrics[7]["sum"]["dataPoints"][0]["asInt"], "2");
     }
 }

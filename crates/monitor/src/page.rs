@@ -2,6 +2,7 @@
 //! longest of all.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use abi::monitor::Phase;
 use event::{Duration, Result};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use crate::buckets::Histogram;
 use crate::export::worst_json;
 use crate::interval::{Interval, Scope, Worst};
+use crate::kind::Kind;
 use crate::late::{Late, late_json};
 use crate::store::{Range, Store};
 
@@ -21,14 +23,15 @@ const RIDGES_MAX: usize = 48;
 const WORST_MAX: usize = 100;
 
 /// What a page asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PageQuestion {
     /// Of what time.
     pub range: Range,
     /// Whose; none: of real-time tasks, or of others where there are none.
     pub scope: Option<Scope>,
-    /// Which phase; none: from the timer to the CPU where timers wake, else from the run queue.
-    pub phase: Option<Phase>,
+    /// Which phase, or what a tracker measures; none: from the timer to the CPU where timers wake,
+    /// else from the run queue.
+    pub phase: Option<Kind>,
 }
 
 /// Intervals behind each other, as one point of a picture.
@@ -65,9 +68,9 @@ struct Walked {
 
 impl Walked {
     /// Takes in an interval. Where there are too many stretches, two become one.
-    fn take(&mut self, run: i64, interval: Interval, scope: Scope, phase: Phase) {
+    fn take(&mut self, run: i64, interval: Interval, scope: Scope, phase: &Kind) {
         let head = &interval.head;
-        let of_phase = interval.phase(scope, phase).unwrap_or_default();
+        let of_phase = interval.phase(scope, phase.clone()).unwrap_or_default();
         self.stretches.push(Stretch {
             begin_ns: head.begin_ns,
             end_ns: head.end_ns,
@@ -79,7 +82,7 @@ impl Walked {
         if self.stretches.len() > 2 * STRETCHES_MAX {
             self.stretches = joined(&self.stretches, 2);
         }
-        if let Some(worst) = interval.worst_of(scope, phase) {
+        if let Some(worst) = interval.worst_of(scope, phase.clone()) {
             let late = interval.late_of(worst).cloned();
             self.worst.push((worst.clone(), late));
         }
@@ -120,7 +123,7 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
     };
     let mut walked = Walked::default();
     store.read(question.range, |run, interval| {
-        walked.take(run, interval, scope, phase);
+        walked.take(run, interval, scope, &phase);
         Ok(())
     })?;
     walked.keep_worst();
@@ -137,12 +140,7 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
     let series = &walked.sum.series;
     let scopes = Scope::ALL.iter();
     let scopes = scopes.filter(|scope| series.iter().any(|one| one.scope == **scope));
-    let phases = Phase::ALL.iter();
-    let is_there = |phase: &&Phase| {
-        let mut of_scope = series.iter().filter(|one| one.scope == scope);
-        of_scope.any(|one| one.phase == **phase)
-    };
-    let phases = phases.filter(is_there);
+    let phases = walked.sum.kinds(scope);
     let head = &walked.sum.head;
     Ok(json!({
         "schema": "rtscope.monitor.page",
@@ -154,13 +152,14 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
         "scope": scope.name(),
         "phase": phase.name(),
         "scopes": scopes.map(|scope| scope.name()).collect::<Vec<_>>(),
-        "phases": phases.map(|phase| phase.name()).collect::<Vec<_>>(),
+        "phases": phases.iter().map(Kind::name).collect::<Vec<_>>(),
         "lost": head.lost,
         "hidden": head.hidden,
+        "lost_tracked": head.lost_tracked,
         "unsaved": head.unsaved,
         "cost_ns": head.cost.as_ns(),
         "elapsed_ns": head.elapsed.as_ns(),
-        "cpus": cpus(&walked.sum, scope, phase),
+        "cpus": cpus(&walked.sum, scope, &phase),
         "over_time": walked.stretches.iter().map(stretch_json).collect::<Vec<_>>(),
         "ridges": ridges.iter().map(ridge_json).collect::<Vec<_>>(),
         "worst": walked.worst.iter().map(with_late).collect::<Vec<_>>(),
@@ -179,23 +178,22 @@ fn usual(
     store: &Store,
     range: Range,
     scope: Option<Scope>,
-    phase: Option<Phase>,
-) -> Result<(Scope, Phase)> {
-    let mut known: Vec<(Scope, Phase)> = Vec::new();
+    phase: Option<Kind>,
+) -> Result<(Scope, Kind)> {
+    let mut known = BTreeSet::new();
     store.read(range, |_, interval| {
         for one in &interval.series {
-            if !known.contains(&(one.scope, one.phase)) {
-                known.push((one.scope, one.phase));
-            }
+            known.insert((one.scope, one.phase.clone()));
         }
         Ok(())
     })?;
     let has = |scope: Scope| known.iter().any(|(of, _)| *of == scope);
     let first = Scope::ALL.into_iter().find(|scope| has(*scope));
     let scope = scope.or(first).unwrap_or(Scope::RealTime);
-    let usual = match known.contains(&(scope, Phase::TimerWakeupSwitch)) {
-        true => Phase::TimerWakeupSwitch,
-        false => Phase::Switch,
+    let whole = Kind::from(Phase::TimerWakeupSwitch);
+    let usual = match known.contains(&(scope, whole.clone())) {
+        true => whole,
+        false => Phase::Switch.into(),
     };
     Ok((scope, phase.unwrap_or(usual)))
 }
@@ -225,9 +223,9 @@ fn stretch_json(stretch: &Stretch) -> Value {
     })
 }
 
-fn cpus(sum: &Interval, scope: Scope, phase: Phase) -> Value {
+fn cpus(sum: &Interval, scope: Scope, phase: &Kind) -> Value {
     let of_phase = sum.series.iter();
-    let of_phase = of_phase.filter(|one| (one.scope, one.phase) == (scope, phase));
+    let of_phase = of_phase.filter(|one| one.scope == scope && one.phase == *phase);
     let cpu = |one: &crate::interval::Series| {
         let samples = one.histogram.samples();
         let quantile = |share: f64| one.histogram.quantile(share, one.max).map(Duration::as_ns);

@@ -13,6 +13,9 @@ use crate::wall::wall_text;
 /// The wall clock was set when it went on by so much more or less than time did.
 const STEP_MIN: Duration = Duration::from_ms(1000);
 
+/// Letters of the longest name of a phase.
+const TITLE_MIN: usize = 24;
+
 /// What is said beside the sums.
 #[derive(Debug, Default)]
 struct Walked {
@@ -68,6 +71,7 @@ pub fn report(store: &Store, range: Range, scope: Scope, top: usize) -> Result<S
     for worst in &walked.worst[..shown] {
         text += &worst_line(worst);
     }
+    text += &tracked(&walked.sum, scope);
     Ok(text)
 }
 
@@ -109,8 +113,11 @@ fn beginning(store: &Store, walked: &Walked, runs: &[i64]) -> Result<String> {
 }
 
 fn phases(sum: &Interval, scope: Scope) -> String {
+    let kinds = sum.kinds(scope);
+    let longest = kinds.iter().map(|kind| kind.title().len()).max();
+    let width = longest.unwrap_or(0).max(TITLE_MIN) + 2;
     let mut text = format!(
-        "{:<26} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+        "{:<width$} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
         scope.name(),
         "samples",
         "mean",
@@ -119,8 +126,8 @@ fn phases(sum: &Interval, scope: Scope) -> String {
         "p99.9",
         "max"
     );
-    for phase in Phase::ALL {
-        let Some(of) = sum.phase(scope, phase) else {
+    for kind in kinds {
+        let Some(of) = sum.phase(scope, kind.clone()) else {
             continue;
         };
         let samples = of.histogram.samples();
@@ -131,8 +138,8 @@ fn phases(sum: &Interval, scope: Scope) -> String {
         };
         let _ = writeln!(
             text,
-            "  {:<24} {samples:>12} {:>9} {:>9} {:>9} {:>9} {:>9}",
-            phase.title(),
+            "{:<width$} {samples:>12} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            format!("  {}", kind.title()),
             mean.short(),
             quantile(0.5),
             quantile(0.99),
@@ -161,6 +168,10 @@ fn missing(walked: &Walked) -> String {
         "samples were seen by no program: they are counted by the kernel's accounts, which have \
          no timer and no wake-up apart",
     );
+    say(
+        head.lost_tracked,
+        "intervals of trackers, or more, were not counted",
+    );
     say(head.worst_missed, "longest samples without a name");
     say(
         head.unsaved,
@@ -173,6 +184,41 @@ fn missing(walked: &Walked) -> String {
     let share = head.cost.share_of(head.elapsed) * 100.0;
     let _ = writeln!(text, "  counting cost {share:.3} % of one CPU");
     text
+}
+
+/// The longest of each series of each tracker; nothing without any.
+fn tracked(sum: &Interval, scope: Scope) -> String {
+    let is_tracked = |one: &&Worst| one.scope == scope && one.phase.phase().is_none();
+    let lines: String = sum
+        .worst
+        .iter()
+        .filter(is_tracked)
+        .map(tracked_line)
+        .collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\nthe longest of what trackers measured\n{lines}"),
+    }
+}
+
+fn tracked_line(worst: &Worst) -> String {
+    let name = worst.phase.title();
+    let mut text = format!(
+        "{} {:>9}  {name}",
+        wall_text(worst.at_ns),
+        worst.value.short()
+    );
+    if let Some(key) = &worst.key {
+        let _ = write!(text, ": {key}");
+    }
+    if let Some(victim) = &worst.victim {
+        let _ = write!(text, ", {}", task(victim));
+    }
+    let _ = write!(text, ", CPU {}", worst.cpu.0);
+    if let (Some(other), Some(culprit)) = (worst.phase.other(), &worst.culprit) {
+        let _ = write!(text, ", {other} {}", task(culprit));
+    }
+    text + "\n"
 }
 
 fn worst_line(worst: &Worst) -> String {
@@ -268,6 +314,21 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_of_a_tracker_says_of_what_it_was_and_who_else_was_in_it() {
+        let mut worst = sample(3).worst[0].clone();
+        worst.phase = crate::kind::Kind::tracked("block", "device", "woken by");
+        worst.key = Some("vda read".to_owned());
+        let mut interval = sample(0);
+        assert_eq!(tracked(&interval, Scope::RealTime), "");
+        interval.worst.push(worst);
+        let text = tracked(&interval, Scope::RealTime);
+        let expect = "5.00 us  block_device: vda read, task7 (tid 7, rt 50), CPU 1, \
+                      woken by task3 (tid 3, rt 50)\n";
+        assert!(text.ends_with(expect), "{text}");
+        assert_eq!(tracked(&interval, Scope::All), "");
+    }
+
+    #[test]
     fn what_is_missing_is_said_and_nothing_else() {
         let mut walked = Walked {
             sum: sample(0),
@@ -290,15 +351,16 @@ mod tests {
     #[test]
     fn the_longest_of_an_interval_has_as_many_parts_as_there_are() {
         let mut interval = sample(0);
-        let phase =
-            |interval: &Interval| longest(interval, Scope::RealTime).map(|worst| worst.phase);
-        assert_eq!(phase(&interval), Some(Phase::Switch));
+        let phase = |interval: &Interval| {
+            longest(interval, Scope::RealTime).map(|worst| worst.phase.clone())
+        };
+        assert_eq!(phase(&interval), Some(Phase::Switch.into()));
         let mut whole = interval.worst[0].clone();
-        whole.phase = Phase::TimerWakeupSwitch;
+        whole.phase = Phase::TimerWakeupSwitch.into();
         interval.worst.push(whole);
-        assert_eq!(phase(&interval), Some(Phase::TimerWakeupSwitch));
+        assert_eq!(phase(&interval), Some(Phase::TimerWakeupSwitch.into()));
         interval.worst[0].value = Duration::from_ms(1);
-        assert_eq!(phase(&interval), Some(Phase::Switch));
+        assert_eq!(phase(&interval), Some(Phase::Switch.into()));
         assert_eq!(longest(&interval, Scope::Named), None);
     }
 }

@@ -1,16 +1,20 @@
 //! Intervals as rows of the store's tables, there and back.
 
-use event::{Cpu, Duration};
+use event::{Cpu, Duration, Error, Result};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::interval::{Head, Interval, Worst};
+use crate::kind::Kind;
 use crate::late::Late;
+use crate::schema::{KIND_FIRST, VERSION_TRACKED};
 use crate::task::Task;
 
 /// What [`head`] reads, of a store with or without what came after the first ones.
-pub(crate) fn head_columns(has_hidden: bool) -> String {
-    let hidden = if has_hidden { "hidden" } else { "0" };
-    format!("id, run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved, cost_ns, {hidden}")
+pub(crate) fn head_columns(has: impl Fn(&'static str) -> Result<bool>) -> Result<String> {
+    let added = |name| Ok::<_, Error>(if has(name)? { name } else { "0" });
+    let added = [added("hidden")?, added("lost_tracked")?].join(", ");
+    let first = "id, run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved, cost_ns";
+    Ok(format!("{first}, {added}"))
 }
 
 /// The id of an interval, that of its run, and its head.
@@ -25,6 +29,7 @@ pub(crate) fn head(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, i64, Head)
         unsaved: count(7)?,
         cost: Duration::from_ns(row.get(8)?),
         hidden: count(9)?,
+        lost_tracked: count(10)?,
     };
     Ok((row.get(0)?, row.get(1)?, head))
 }
@@ -46,7 +51,7 @@ pub(crate) fn insert(to: &Transaction<'_>, run: i64, interval: &Interval) -> rus
     let head = &interval.head;
     to.prepare_cached(
         "INSERT INTO interval (run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved,
-         cost_ns, hidden) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         cost_ns, hidden, lost_tracked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         run,
@@ -57,7 +62,8 @@ pub(crate) fn insert(to: &Transaction<'_>, run: i64, interval: &Interval) -> rus
         head.worst_missed as i64,
         head.unsaved as i64,
         head.cost.as_ns(),
-        head.hidden as i64
+        head.hidden as i64,
+        head.lost_tracked as i64
     ])?;
     let id = to.last_insert_rowid();
     for series in &interval.series {
@@ -65,7 +71,7 @@ pub(crate) fn insert(to: &Transaction<'_>, run: i64, interval: &Interval) -> rus
             .execute(params![
                 id,
                 series.scope as u8,
-                series.phase as u8,
+                kind_number(to, &series.phase)?,
                 series.cpu.0,
                 series.histogram.samples() as i64,
                 series.sum.as_ns(),
@@ -139,12 +145,14 @@ pub(crate) fn insert_late(
 fn insert_worst(to: &Transaction<'_>, interval: i64, worst: &Worst) -> rusqlite::Result<()> {
     let stack = (!worst.stack.is_empty()).then(|| worst.stack.join("\n"));
     let mut insert = to.prepare_cached(
-        "INSERT INTO worst VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO worst (interval, scope, phase, cpu, value_ns, at_ns, timer_ns, wakeup_ns,
+         switch_ns, return_ns, victim, culprit, call, function, mode, stack, key)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
     insert.execute(params![
         interval,
         worst.scope as u8,
-        worst.phase as u8,
+        kind_number(to, &worst.phase)?,
         worst.cpu.0,
         worst.value.as_ns(),
         worst.at_ns,
@@ -157,9 +165,31 @@ fn insert_worst(to: &Transaction<'_>, interval: i64, worst: &Worst) -> rusqlite:
         text_id(to, worst.call.as_deref())?,
         text_id(to, worst.function.as_deref())?,
         worst.mode as u8,
-        text_id(to, stack.as_deref())?
+        text_id(to, stack.as_deref())?,
+        text_id(to, worst.key.as_deref())?
     ])?;
     Ok(())
+}
+
+/// The number of a kind: that of a phase, or of what a tracker measures, which gets one the first
+/// time.
+fn kind_number(to: &Connection, kind: &Kind) -> rusqlite::Result<i64> {
+    let Some(other) = kind.other() else {
+        return Ok(kind.phase().map_or(0, |phase| phase as i64));
+    };
+    let known = to
+        .prepare_cached("SELECT number FROM kind WHERE name = ?")?
+        .query_row([kind.name()], |row| row.get(0))
+        .optional()?;
+    if let Some(number) = known {
+        return Ok(number);
+    }
+    let highest = "SELECT coalesce(max(number) + 1, ?) FROM kind";
+    let number: i64 = to.query_row(highest, [KIND_FIRST], |row| row.get(0))?;
+    let insert = "INSERT INTO kind (number, name, other) VALUES (?, ?, ?)";
+    to.execute(insert, params![number, kind.name(), other])?;
+    to.execute_batch(&format!("PRAGMA user_version = {VERSION_TRACKED}"))?;
+    Ok(number)
 }
 
 fn task_id(to: &Connection, task: Option<&Task>) -> rusqlite::Result<Option<i64>> {

@@ -5,15 +5,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration as Time;
 
-use abi::monitor::{Mode, Phase};
-use event::{Cpu, Duration, Error, ErrorKind, Result};
+use event::{Duration, Error, ErrorKind, Result};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
-use crate::buckets::{Histogram, Linear};
-use crate::interval::{Head, Interval, Run, Scope, Series, Worst};
+use crate::interval::{Interval, Run};
 use crate::late::{LATE_MAX, Late};
 use crate::owner::Owner;
-use crate::rows::{LATE, head, head_columns, insert, insert_late, late, task};
+use crate::refused::{corrupt, explain};
+use crate::rows::{insert, insert_late};
 use crate::schema;
 
 /// How long a writer waits for a reader that is about to end.
@@ -94,8 +93,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 /// A store.
 #[derive(Debug)]
 pub struct Store {
-    connection: Connection,
-    path: PathBuf,
+    pub(crate) connection: Connection,
+    pub(crate) path: PathBuf,
     /// Which file that is: device and inode.
     file: Option<(u64, u64)>,
     run: i64,
@@ -152,11 +151,13 @@ impl Store {
         }
         store.check()?;
         store.check_pages()?;
-        if !store.has(schema::HAS_HIDDEN)? {
-            let added = store.connection.execute_batch(schema::ADD_HIDDEN);
-            added.map_err(refused)?;
+        for (table, column, what) in schema::ADDED {
+            if !store.has_column(column)? {
+                let add = format!("ALTER TABLE {table} ADD COLUMN {column} {what}");
+                store.connection.execute_batch(&add).map_err(refused)?;
+            }
         }
-        let added = store.connection.execute_batch(schema::CREATE_LATE);
+        let added = store.connection.execute_batch(schema::CREATE_LATER);
         added.map_err(refused)?;
         store.begin_run(run, began_ns)?;
         store.file = identity(path);
@@ -384,178 +385,6 @@ impl Store {
         Ok((used * self.pragma("page_size")?).max(0) as u64)
     }
 
-    /// The runs, the oldest first, each with its number.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn runs(&self) -> Result<Vec<(i64, Run)>> {
-        let refused = |error| explain(&self.path, error);
-        let columns = "SELECT id, host, kernel, boot_id, program, settings FROM run ORDER BY id";
-        let mut statement = self.connection.prepare(columns).map_err(refused)?;
-        let rows = statement.query_map([], |row| {
-            let run = Run {
-                host: row.get(1)?,
-                kernel: row.get(2)?,
-                boot_id: row.get(3)?,
-                program: row.get(4)?,
-                settings: row.get(5)?,
-            };
-            Ok((row.get(0)?, run))
-        });
-        rows.and_then(Iterator::collect).map_err(refused)
-    }
-
-    /// When every interval was, and what is not in it, the oldest first, each with its own number
-    /// and that of its run: numbers rise by one from interval to interval.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn heads(&self) -> Result<Vec<(i64, i64, Head)>> {
-        let columns = head_columns(self.has(schema::HAS_HIDDEN)?);
-        let columns = format!("SELECT {columns} FROM interval WHERE id >= ? ORDER BY id");
-        self.rows(&columns, 0, head)
-    }
-
-    /// Hands the intervals of `range` to `take`, the oldest first, each with the number of its run.
-    ///
-    /// # Errors
-    /// When the store cannot be read, and what `take` returns.
-    pub fn read(
-        &self,
-        range: Range,
-        mut take: impl FnMut(i64, Interval) -> Result<()>,
-    ) -> Result<()> {
-        let refused = |error| explain(&self.path, error);
-        let columns = head_columns(self.has(schema::HAS_HIDDEN)?);
-        let has_late = self.has(schema::HAS_LATE)?;
-        let columns = format!(
-            "SELECT {columns} FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id"
-        );
-        let mut statement = self.connection.prepare_cached(&columns).map_err(refused)?;
-        let mut rows = statement
-            .query(params![range.begin_ns, range.end_ns])
-            .map_err(refused)?;
-        while let Some(row) = rows.next().map_err(refused)? {
-            let (id, run, head) = head(row).map_err(refused)?;
-            let interval = Interval {
-                head,
-                series: self.series(id)?,
-                worst: self.worst(id)?,
-                linear: self.linear(id)?,
-                late: match has_late {
-                    true => self.rows(LATE, id, late)?,
-                    false => Vec::new(),
-                },
-            };
-            take(run, interval)?;
-        }
-        Ok(())
-    }
-
-    fn series(&self, interval: i64) -> Result<Vec<Series>> {
-        let columns = "SELECT scope, phase, cpu, sum_ns, min_ns, max_ns, buckets FROM histogram
-                       WHERE interval = ? ORDER BY scope, phase, cpu";
-        self.rows(columns, interval, |row| {
-            let buckets: Vec<u8> = row.get(6)?;
-            Ok((
-                row.get(0)?,
-                row.get(1)?,
-                row.get(2)?,
-                [row.get(3)?, row.get(4)?, row.get(5)?],
-                buckets,
-            ))
-        })?
-        .into_iter()
-        .map(|(scope, phase, cpu, [sum, min, max], buckets)| {
-            Ok(Series {
-                scope: self.scope(scope)?,
-                phase: self.phase(phase)?,
-                cpu: Cpu(cpu),
-                sum: Duration::from_ns(sum),
-                min: Duration::from_ns(min),
-                max: Duration::from_ns(max),
-                histogram: Histogram::from_bytes(&buckets)?,
-            })
-        })
-        .collect()
-    }
-
-    fn linear(&self, interval: i64) -> Result<Vec<(Phase, Cpu, Linear)>> {
-        let columns = "SELECT phase, cpu, counts FROM linear WHERE interval = ?
-                       ORDER BY phase, cpu";
-        let row = |row: &rusqlite::Row<'_>| {
-            let counts: Vec<u8> = row.get(2)?;
-            Ok((row.get(0)?, row.get(1)?, counts))
-        };
-        let rows = self.rows(columns, interval, row)?.into_iter();
-        rows.map(|(phase, cpu, counts)| {
-            Ok((self.phase(phase)?, Cpu(cpu), Linear::from_bytes(&counts)?))
-        })
-        .collect()
-    }
-
-    fn worst(&self, interval: i64) -> Result<Vec<Worst>> {
-        let columns = "SELECT w.scope, w.phase, w.cpu, w.value_ns, w.at_ns, w.timer_ns,
-            w.wakeup_ns, w.switch_ns, w.return_ns, w.mode, v.tid, v.prio, v.name, c.tid, c.prio,
-            c.name, call.text, function.text, stack.text
-            FROM worst w LEFT JOIN task v ON v.id = w.victim LEFT JOIN task c ON c.id = w.culprit
-            LEFT JOIN text call ON call.id = w.call
-            LEFT JOIN text function ON function.id = w.function
-            LEFT JOIN text stack ON stack.id = w.stack
-            WHERE w.interval = ? ORDER BY w.scope, w.phase";
-        let rows = self.rows(columns, interval, |row| {
-            let (scope, phase): (u8, u8) = (row.get(0)?, row.get(1)?);
-            let stack: Option<String> = row.get(18)?;
-            let worst = Worst {
-                scope: Scope::RealTime,
-                phase: Phase::Timer,
-                cpu: Cpu(row.get(2)?),
-                value: Duration::from_ns(row.get(3)?),
-                at_ns: row.get(4)?,
-                timer: row.get::<_, Option<i64>>(5)?.map(Duration::from_ns),
-                parts: [row.get(6)?, row.get(7)?, row.get(8)?].map(Duration::from_ns),
-                mode: Mode::of(row.get(9)?),
-                victim: task(row, 10)?,
-                culprit: task(row, 13)?,
-                call: row.get(16)?,
-                function: row.get(17)?,
-                stack: stack
-                    .map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect()),
-            };
-            Ok((scope, phase, worst))
-        })?;
-        let named = rows.into_iter().map(|(scope, phase, worst)| {
-            Ok(Worst {
-                scope: self.scope(scope)?,
-                phase: self.phase(phase)?,
-                ..worst
-            })
-        });
-        named.collect()
-    }
-
-    fn rows<T>(
-        &self,
-        columns: &str,
-        interval: i64,
-        row: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>> {
-        let refused = |error| explain(&self.path, error);
-        let mut statement = self.connection.prepare_cached(columns).map_err(refused)?;
-        let rows = statement.query_map([interval], row);
-        rows.and_then(Iterator::collect).map_err(refused)
-    }
-
-    fn scope(&self, number: u8) -> Result<Scope> {
-        let scope = Scope::ALL.get(usize::from(number)).copied();
-        scope.ok_or_else(|| corrupt(&self.path, format!("scope {number}")))
-    }
-
-    fn phase(&self, number: u8) -> Result<Phase> {
-        let phase = Phase::ALL.get(usize::from(number)).copied();
-        phase.ok_or_else(|| corrupt(&self.path, format!("phase {number}")))
-    }
-
     fn make(&mut self) -> Result<()> {
         let (version, id) = (schema::VERSION, schema::APPLICATION_ID);
         let make = format!(
@@ -568,7 +397,7 @@ impl Store {
     }
 
     /// Whether it has what came after the first stores.
-    fn has(&self, what: &str) -> Result<bool> {
+    pub(crate) fn has(&self, what: &str) -> Result<bool> {
         let found = self.connection.query_row(what, [], |row| row.get(0));
         found.map_err(|error| explain(&self.path, error))
     }
@@ -583,12 +412,12 @@ impl Store {
                 .found(format!("a database with the application id {id:#x}"))
                 .fix("name another file with --store FILE"));
         }
-        if version > schema::VERSION {
+        if version > schema::VERSION_TRACKED {
             let what = format!("a newer rtscope wrote the store {}", self.path.display());
             return Err(Error::new(ErrorKind::Unsupported, what)
                 .found(format!(
                     "version {version}, and this one knows {}",
-                    schema::VERSION
+                    schema::VERSION_TRACKED
                 ))
                 .fix("use that rtscope, or name another store with --store FILE"));
         }
@@ -616,45 +445,6 @@ impl Store {
     #[cfg(test)]
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
-    }
-}
-
-fn corrupt(path: &Path, found: String) -> Error {
-    let what = format!("the store {} is broken", path.display());
-    Error::new(ErrorKind::Corrupt, what)
-        .found(found)
-        .fix(format!(
-            "mv {0} {0}.broken, and start again with a new one; sqlite3 {0}.broken .recover reads \
-         what is left",
-            path.display()
-        ))
-}
-
-/// An error of the database in three parts.
-fn explain(path: &Path, error: rusqlite::Error) -> Error {
-    use rusqlite::ErrorCode;
-    let code = error.sqlite_error_code();
-    let found = error.to_string();
-    match code {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => corrupt(path, found),
-        Some(ErrorCode::DiskFull) => {
-            let what = format!("no room is left for the store {}", path.display());
-            Error::new(ErrorKind::StorageFull, what)
-                .found(found)
-                .fix("free some room, or allow it less with --keep-size")
-        }
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-            let what = format!("cannot open the store {}", path.display());
-            Error::new(ErrorKind::PermissionDenied, what)
-                .found(found)
-                .fix("make its folder, and run with rights to it")
-        }
-        _ => {
-            let what = format!("cannot use the store {}", path.display());
-            Error::new(ErrorKind::Io, what)
-                .found(found)
-                .fix("look after the disk; 'dmesg' may say more")
-        }
     }
 }
 

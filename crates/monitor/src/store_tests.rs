@@ -3,6 +3,8 @@
 use std::fs::File;
 
 use super::*;
+use crate::interval::{Series, Worst};
+use crate::kind::Kind;
 use crate::test_data::{MINUTE_NS, sample};
 struct Place {
     _folder: tempfile::TempDir,
@@ -109,12 +111,54 @@ fn what_was_late_is_in_the_interval_in_which_it_ended_however_late_it_is_told() 
     assert_eq!(left, Ok(1));
 }
 
+/// What a tracker measured beside the phases of an interval.
+fn tracked(number: i64) -> Interval {
+    let mut interval = sample(number);
+    let kind = Kind::tracked("block", "device", "woken by");
+    interval.series.push(Series {
+        phase: kind.clone(),
+        ..interval.series[0].clone()
+    });
+    interval.worst.push(Worst {
+        phase: kind,
+        key: Some("vda read".to_owned()),
+        ..interval.worst[0].clone()
+    });
+    interval
+}
+
+#[test]
+fn what_trackers_measure_is_kept_beside_the_phases_and_an_older_program_refuses_it_as_newer() {
+    let place = place();
+    let mut store = create(&place.path, Limits::default()).expect("a store");
+    let version = |store: &Store| {
+        let row = store
+            .connection()
+            .query_row("PRAGMA user_version", [], |row| row.get(0));
+        row.expect("a version")
+    };
+    stored(store.append(sample(0)));
+    assert_eq!(version(&store), 1, "an older program reads it");
+    for number in 1..3 {
+        stored(store.append(tracked(number)));
+    }
+    assert_eq!(version(&store), 2);
+    let reader = Store::open(&place.path).expect("it opens");
+    let expect = [sample(0), tracked(1), tracked(2)];
+    assert_eq!(all(&reader, Range::ALL), expect);
+    let found = reader.kind_named("block_device").expect("read");
+    assert_eq!(found.as_ref().and_then(Kind::other), Some("woken by"));
+    assert!(reader.kind_named("switch").expect("read").is_some());
+    assert_eq!(reader.kind_named("block_queue").expect("read"), None);
+}
+
 #[test]
 fn a_store_of_the_first_kind_is_read_as_it_is_and_gets_its_new_column_from_a_writer() {
     let place = place();
     let mut store = create(&place.path, Limits::default()).expect("a store");
     stored(store.append(sample(0)));
-    let older = "ALTER TABLE interval DROP COLUMN hidden; DROP TABLE late";
+    let older = "ALTER TABLE interval DROP COLUMN hidden; DROP TABLE late; DROP TABLE kind;
+                 ALTER TABLE interval DROP COLUMN lost_tracked; ALTER TABLE worst DROP COLUMN key";
     store.connection().execute_batch(older).expect("as it was");
     drop(store);
     let hidden = |store: &Store| {
@@ -173,7 +217,7 @@ fn a_store_that_is_broken_newer_or_something_else_is_refused_in_three_parts() {
             connection.execute_batch(text).expect("runs");
         }
     };
-    check(&sql("PRAGMA user_version = 2"), ErrorKind::Unsupported);
+    check(&sql("PRAGMA user_version = 3"), ErrorKind::Unsupported);
     check(&sql("PRAGMA application_id = 1"), ErrorKind::Corrupt);
     let text = |path: &Path| std::fs::write(path, "not a database at all, but a text").expect("x");
     check(&text, ErrorKind::Corrupt);

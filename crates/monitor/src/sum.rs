@@ -1,10 +1,12 @@
 //! Several intervals as one.
 
-use abi::monitor::Phase;
+use std::collections::BTreeSet;
+
 use event::Duration;
 
 use crate::buckets::Histogram;
 use crate::interval::{Interval, Scope, Series, Worst};
+use crate::kind::Kind;
 use crate::late::{LATE_MAX, Late};
 
 impl Interval {
@@ -15,6 +17,7 @@ impl Interval {
         head.elapsed += next.head.elapsed;
         head.lost += next.head.lost;
         head.hidden += next.head.hidden;
+        head.lost_tracked += next.head.lost_tracked;
         head.worst_missed += next.head.worst_missed;
         head.unsaved += next.head.unsaved;
         head.cost += next.head.cost;
@@ -40,8 +43,16 @@ impl Interval {
         }
     }
 
-    /// A phase over all CPUs; none when it has no samples.
-    pub fn phase(&self, scope: Scope, phase: Phase) -> Option<PhaseSum> {
+    /// What was counted of a scope, phases first.
+    pub fn kinds(&self, scope: Scope) -> Vec<Kind> {
+        let of_scope = self.series.iter().filter(|series| series.scope == scope);
+        let kinds: BTreeSet<_> = of_scope.map(|series| series.phase.clone()).collect();
+        kinds.into_iter().collect()
+    }
+
+    /// A phase over all CPUs, or what a tracker measures; none when it has no samples.
+    pub fn phase(&self, scope: Scope, phase: impl Into<Kind>) -> Option<PhaseSum> {
+        let phase = phase.into();
         let of_phase = |series: &&Series| series.scope == scope && series.phase == phase;
         let mut sum: Option<PhaseSum> = None;
         for series in self.series.iter().filter(of_phase) {
@@ -53,10 +64,11 @@ impl Interval {
         sum
     }
 
-    /// The longest of a phase.
-    pub fn worst_of(&self, scope: Scope, phase: Phase) -> Option<&Worst> {
+    /// The longest of a phase, or of what a tracker measures.
+    pub fn worst_of(&self, scope: Scope, phase: impl Into<Kind>) -> Option<&Worst> {
+        let phase = phase.into();
         let mut worst = self.worst.iter();
-        worst.find(|worst| (worst.scope, worst.phase) == (scope, phase))
+        worst.find(|worst| worst.scope == scope && worst.phase == phase)
     }
 }
 
@@ -70,6 +82,14 @@ impl Interval {
             if let Some((place, _)) = shortest {
                 self.late.remove(place);
             }
+        }
+    }
+
+    /// Takes in what a tracker measured on a CPU of a scope, with the longest if it is known.
+    pub fn add_tracked(&mut self, series: Series, worst: Option<Worst>) {
+        add_series(&mut self.series, series);
+        if let Some(worst) = worst {
+            add_worst(&mut self.worst, worst);
         }
     }
 
@@ -100,7 +120,7 @@ impl PhaseSum {
 }
 
 fn add_series(all: &mut Vec<Series>, next: Series) {
-    let key = |series: &Series| (series.scope, series.phase, series.cpu.0);
+    let key = |series: &Series| (series.scope, series.phase.clone(), series.cpu.0);
     match all.binary_search_by_key(&key(&next), key) {
         Ok(at) => {
             let series = &mut all[at];
@@ -114,7 +134,7 @@ fn add_series(all: &mut Vec<Series>, next: Series) {
 }
 
 fn add_worst(all: &mut Vec<Worst>, next: Worst) {
-    let key = |worst: &Worst| (worst.scope, worst.phase);
+    let key = |worst: &Worst| (worst.scope, worst.phase.clone());
     match all.binary_search_by_key(&key(&next), key) {
         Ok(at) if all[at].value < next.value => all[at] = next,
         Ok(_) => {}
@@ -124,6 +144,8 @@ fn add_worst(all: &mut Vec<Worst>, next: Worst) {
 
 #[cfg(test)]
 mod tests {
+    use abi::monitor::Phase;
+
     use super::*;
     use crate::task::Task;
     use crate::test_data::sample;

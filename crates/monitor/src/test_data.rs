@@ -26,13 +26,14 @@ pub(crate) fn sample(number: i64) -> Interval {
             elapsed: Duration::from_ns(5 * MINUTE_NS),
             lost: 1,
             hidden: 3,
+            lost_tracked: 4,
             worst_missed: 2,
             unsaved: 0,
             cost: Duration::from_ms(3),
         },
         series: vec![Series {
             scope: Scope::RealTime,
-            phase: Phase::Switch,
+            phase: Phase::Switch.into(),
             cpu: Cpu(1),
             sum: Duration::from_us(9),
             min: Duration::from_us(1),
@@ -41,7 +42,7 @@ pub(crate) fn sample(number: i64) -> Interval {
         }],
         worst: vec![Worst {
             scope: Scope::RealTime,
-            phase: Phase::Switch,
+            phase: Phase::Switch.into(),
             cpu: Cpu(1),
             value: Duration::from_us(5),
             at_ns: number * 5 * MINUTE_NS + 7,
@@ -53,6 +54,7 @@ pub(crate) fn sample(number: i64) -> Interval {
             function: None,
             mode: Mode::Idle,
             stack: vec!["f+0x1".to_owned(), "g+0x2".to_owned()],
+            key: None,
         }],
         linear: vec![(Phase::Timer, Cpu(0), Linear(vec![(3, 4), (10240, 1)]))],
         late: vec![Late {

@@ -59,7 +59,7 @@ fn worst() -> Worst {
     };
     Worst {
         scope: Scope::RealTime,
-        phase: Phase::TimerWakeupSwitch,
+        phase: Phase::TimerWakeupSwitch.into(),
         cpu: Cpu(0),
         value: Duration::from_us(900),
         at_ns: now.expect("after 1970").as_nanos() as i64,
@@ -71,6 +71,7 @@ fn worst() -> Worst {
         function: None,
         mode: Mode::User,
         stack: Vec::new(),
+        key: None,
     }
 }
 
@@ -79,7 +80,7 @@ fn interval() -> Interval {
     Interval {
         series: vec![Series {
             scope: Scope::RealTime,
-            phase: Phase::TimerWakeupSwitch,
+            phase: Phase::TimerWakeupSwitch.into(),
             cpu: Cpu(0),
             sum: Duration::from_ms(5),
             min: Duration::from_us(10),
@@ -234,7 +235,7 @@ fn every_query_of_the_dashboard_has_data_in_a_real_prometheus() {
     // A rate needs counts that grow.
     let mut counted = interval();
     let mut switches = counted.series[0].clone();
-    switches.phase = Phase::Switch;
+    switches.phase = Phase::Switch.into();
     counted.series.push(switches);
     (counted.head.lost, counted.head.cost) = (1, Duration::from_us(500));
     let counting = std::thread::spawn(move || {

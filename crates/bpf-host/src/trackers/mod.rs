@@ -21,6 +21,7 @@ mod statistics;
 mod syscall;
 mod timer;
 mod ttfb;
+mod turned;
 mod wakeup;
 mod workqueue;
 
@@ -28,6 +29,7 @@ pub use calls::{call_name, call_number};
 pub use pair::{MarkSite, Pair, PairCounts, PairPart, PairPlace, PairSeen, PairSide, pair_tracker};
 pub use running::{TrackerConfig, TrackerWatch};
 pub use statistics::{KeySum, Losses, SeriesStatistics, TrackerStatistics};
+pub use turned::{Turned, TurnedSeries};
 
 use event::{Error, ErrorKind, Result};
 

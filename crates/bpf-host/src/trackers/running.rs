@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::raw;
 use abi::trackers::{
-    ONLY_MAX, RawConfig, RawOpen, RawPairKey, RawPairOpen, RawTracked, WIDE_KEYS_MAX,
+    ONLY_MAX, RawConfig, RawOpen, RawPairKey, RawPairOpen, RawTracked, SERIES_MAX, WIDE_KEYS_MAX,
     decode_tracked, decode_tracked_hit, open_of_pair,
 };
 use event::evidence::tracked::TrackedHit;
@@ -15,7 +15,7 @@ use event::{Error, ErrorKind, Instant, Result};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::pair::{self, Pair, PairSeen, decode_seen, with_code};
-use super::statistics::{self, KeySum, TrackerStatistics};
+use super::statistics::{self, KeySum, Losses, TrackerStatistics};
 use super::{OpenIn, Tracker, software};
 use crate::config::WatchConfig;
 use crate::features::{Features, has_tracepoint, vmlinux};
@@ -44,6 +44,8 @@ pub struct TrackerConfig {
     pub stacks: bool,
     /// The events of the tracker of a pair, which has none of its own.
     pub pair: Option<Pair>,
+    /// Count by intervals of time, for [`TrackerWatch::turn`].
+    pub turns: bool,
 }
 
 /// A running tracker. Dropping it detaches its programs; nothing of it outlives the process.
@@ -56,12 +58,15 @@ pub struct TrackerWatch {
     received: Received,
     /// What an oracle is sent.
     seen: Option<(RingBuffer<'static>, Received)>,
-    object: Object,
-    tracker: &'static Tracker,
+    pub(super) object: Object,
+    pub(super) tracker: &'static Tracker,
     waiting_ns: u64,
     /// What was reported open, by address: when it began.
     reported: HashMap<Vec<u8>, u64>,
     storage_failures_seen: AtomicU64,
+    /// Which half of the counters is written, and what was lost until it was.
+    pub(super) side: u32,
+    pub(super) lost_before: u64,
     cost: Mutex<CostSampler>,
 }
 
@@ -96,7 +101,7 @@ impl TrackerWatch {
             None => object::open_with(&object, action)?,
         };
         object::configure(&mut opened, &raw)?;
-        prepare_maps(&mut opened, tracker, &own, pair)?;
+        prepare_maps(&mut opened, tracker, &own, config)?;
         let object = object::load_with(opened, action, |program| match program {
             RESOLVE => true,
             CHECK_OPEN => raw.waiting_ns > 0,
@@ -131,6 +136,8 @@ impl TrackerWatch {
             waiting_ns: raw.waiting_ns,
             reported: HashMap::new(),
             storage_failures_seen: AtomicU64::new(0),
+            side: 0,
+            lost_before: 0,
             cost: Mutex::new(CostSampler::new(OF_A_WATCH)?),
         })
     }
@@ -217,11 +224,25 @@ impl TrackerWatch {
         if self.tracker.open == OpenIn::Keys {
             statistics.pair = Some(statistics::pair_counts(&self.object)?);
         }
-        let failures = statistics.losses.storage_failures;
-        if self.storage_failures_seen.swap(failures, Ordering::Relaxed) != failures {
-            run_iterator(&self.resolve)?;
-        }
+        self.resolve_again(&statistics.losses)?;
         Ok(statistics)
+    }
+
+    /// Intervals that were not counted since the start, or more; of tasks as in
+    /// [`TrackerWatch::statistics`].
+    pub(super) fn uncounted(&self) -> Result<u64> {
+        let losses = Losses::read(&self.object, recursion_misses(&self.object))?;
+        self.resolve_again(&losses)?;
+        Ok(losses.uncounted())
+    }
+
+    /// Looks for the tasks that the kernel had no storage for when it was asked last.
+    fn resolve_again(&self, losses: &Losses) -> Result<()> {
+        let failures = losses.storage_failures;
+        match self.storage_failures_seen.swap(failures, Ordering::Relaxed) != failures {
+            true => run_iterator(&self.resolve),
+            false => Ok(()),
+        }
     }
 
     /// The sums by key, those with the longest intervals first.
@@ -276,8 +297,9 @@ fn prepare_maps(
     opened: &mut OpenObject,
     tracker: &Tracker,
     own: &RawConfig,
-    pair: Option<&Pair>,
+    config: &TrackerConfig,
 ) -> Result<()> {
+    let pair = config.pair.as_ref();
     let refused = |error| object::explain("prepare", &error);
     for mut map in opened.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -287,6 +309,9 @@ fn prepare_maps(
         if name == "tracker_open" && tracker.open != OpenIn::Table {
             // Nothing is kept in it: preallocated it would be megabytes.
             map.set_max_entries(1).map_err(refused)?;
+        }
+        if name == "tracker_series" && !config.turns {
+            map.set_max_entries(SERIES_MAX as u32).map_err(refused)?;
         }
         if name == "tracker_keys" && tracker.has_history() {
             map.set_max_entries(disk_rows()).map_err(refused)?;

@@ -93,9 +93,30 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Sums the CPUs' counters.
+    pub(super) fn read(object: &Object, recursion: u64) -> Result<Losses> {
+        let mut losses = Losses {
+            recursion,
+            ..Losses::default()
+        };
+        for one in object::per_cpu::<RawLosses>(object, "tracker_losses", 0)? {
+            losses.lost += one.lost;
+            losses.full += one.full;
+            losses.unpaired += one.unpaired;
+            losses.keys_full += one.keys_full;
+            losses.storage_failures += one.storage_failures;
+        }
+        Ok(losses)
+    }
+
+    /// Intervals that are missing from the sums, or more.
+    pub fn uncounted(&self) -> u64 {
+        self.full + self.storage_failures + self.recursion
+    }
+
     /// Whether an interval may be missing from the sums, or a hit from the reports.
     pub fn forbid_a_statement(&self) -> bool {
-        self.lost + self.full + self.storage_failures + self.recursion > 0
+        self.lost + self.uncounted() > 0
     }
 }
 
@@ -143,15 +164,7 @@ impl TrackerStatistics {
             per_cpu.iter().try_for_each(|one| series.add(one))?;
             statistics.series.push(series);
         }
-        let losses = &mut statistics.losses;
-        losses.recursion = recursion;
-        for one in object::per_cpu::<RawLosses>(object, "tracker_losses", 0)? {
-            losses.lost += one.lost;
-            losses.full += one.full;
-            losses.unpaired += one.unpaired;
-            losses.keys_full += one.keys_full;
-            losses.storage_failures += one.storage_failures;
-        }
+        statistics.losses = Losses::read(object, recursion)?;
         Ok(statistics)
     }
 }

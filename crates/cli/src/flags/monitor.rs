@@ -28,6 +28,30 @@ pub struct Monitor {
     /// Count every task too
     #[arg(long, hide_short_help = true)]
     pub all: bool,
+    /// Count what this tracker of 'watch' measures too, as in block or softirq; repeatable
+    ///
+    /// Of the same tasks as the phases; 'rtscope watch list' has the trackers.
+    #[arg(long, value_name = "TRACKER", hide_short_help = true)]
+    pub tracker: Vec<String>,
+    /// Count from this event to the one of --to too: a pair, as 'watch' measures it
+    #[arg(
+        long,
+        value_name = "EVENT[/FILTER]",
+        requires = "to",
+        hide_short_help = true
+    )]
+    pub from: Option<String>,
+    /// To this event
+    #[arg(
+        long,
+        value_name = "EVENT[/FILTER]",
+        requires = "from",
+        hide_short_help = true
+    )]
+    pub to: Option<String>,
+    /// What both have in common (default: $tid, the same thread)
+    #[arg(long, value_name = "EXPR", requires = "from", hide_short_help = true)]
+    pub key: Option<String>,
     /// Close an interval every DUR
     #[arg(long, value_name = "DUR")]
     pub every: Option<String>,

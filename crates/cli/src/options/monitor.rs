@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use bpf_host::trackers::Tracker;
 use capture::Keep;
+use capture::watch::{KEY_DEFAULT, PairQuestion};
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 use fleet::{Collector, Push};
 use host::groups::Asked;
@@ -49,6 +51,11 @@ struct Settings {
     until_return: bool,
     #[serde(default)]
     linear: bool,
+    #[serde(default)]
+    tracker: Vec<String>,
+    from: Option<String>,
+    to: Option<String>,
+    key: Option<String>,
     every: Option<String>,
     over: Option<String>,
     snapshots: Option<PathBuf>,
@@ -122,6 +129,10 @@ pub struct MonitorOptions {
     pub until_return: bool,
     /// Count in OSADL's form too.
     pub linear: bool,
+    /// Trackers whose intervals are counted too, each once.
+    pub trackers: Vec<&'static str>,
+    /// Two events to count between.
+    pub pair: Option<PairQuestion>,
     /// An interval's length.
     pub every: Duration,
     /// The watch beside it.
@@ -201,6 +212,8 @@ impl MonitorOptions {
             all: typed.all || file.all,
             until_return: typed.until_return || file.until_return,
             linear: typed.linear || file.linear,
+            trackers: trackers(&list(&typed.tracker, &file.tracker))?,
+            pair: pair(typed, &file)?,
             every,
             over,
             run_for: duration("--for", &typed.run_for, &None)?,
@@ -257,6 +270,44 @@ fn limits(age: Option<Duration>, size: Option<&String>) -> Result<Limits> {
         }
     }
     Ok(limits)
+}
+
+fn trackers(names: &[String]) -> Result<Vec<&'static str>> {
+    let mut trackers = Vec::new();
+    for name in names {
+        let tracker = Tracker::find(name)?;
+        if !trackers.contains(&tracker.name) {
+            trackers.push(tracker.name);
+        }
+    }
+    Ok(trackers)
+}
+
+/// What was typed goes before what the file says, all of it.
+fn pair(typed: &flags::Monitor, file: &Settings) -> Result<Option<PairQuestion>> {
+    let said = match typed.from {
+        Some(_) => (&typed.from, &typed.to, &typed.key),
+        None => (&file.from, &file.to, &file.key),
+    };
+    let key = said.2.clone().unwrap_or_else(|| KEY_DEFAULT.to_owned());
+    match said {
+        (Some(from), Some(to), _) => Ok(Some(PairQuestion {
+            from: from.clone(),
+            to: to.clone(),
+            key,
+        })),
+        (None, None, None) => Ok(None),
+        (from, to, _) => {
+            let found = [("from", from), ("to", to), ("key", said.2)];
+            let found = found
+                .iter()
+                .filter_map(|(name, said)| said.as_ref().map(|_| *name));
+            let error = Error::new(ErrorKind::InvalidInput, "a pair is of two events");
+            Err(error
+                .found(format!("{} alone", found.collect::<Vec<_>>().join(", ")))
+                .fix("name both: from = \"EVENT\" and to = \"EVENT\""))
+        }
+    }
 }
 
 /// The watch beside the counting; snapshots of none are a mistake.
@@ -437,6 +488,21 @@ mod tests {
     }
 
     #[test]
+    fn trackers_and_a_pair_are_counted_where_somebody_asks_for_them() {
+        let plain = options("", None).expect("valid");
+        assert!(plain.trackers.is_empty() && plain.pair.is_none());
+        let file = "tracker = ['block', 'irq', 'block']\nfrom = 'a/x==1'\nto = 'b'\nkey = 'k'";
+        let told = options("", Some(file)).expect("valid");
+        assert_eq!(told.trackers, ["block", "irq"]);
+        let pair = told.pair.expect("a pair");
+        assert_eq!((pair.from.as_str(), pair.key.as_str()), ("a/x==1", "k"));
+        let typed = options("--tracker softirq --from c --to d", Some(file)).expect("valid");
+        assert_eq!(typed.trackers, ["softirq"]);
+        let pair = typed.pair.expect("a pair");
+        assert_eq!((pair.to.as_str(), pair.key.as_str()), ("d", "$tid"));
+    }
+
+    #[test]
     fn what_is_over_the_limit_has_its_snapshots_beside_the_store_unless_somebody_says_where() {
         let file = "store = '/s'\nover = '1ms'\nunit = ['a']\ncgroup = ['b']\ncontainer = ['c']";
         let told = options("", Some(file)).expect("valid");
@@ -514,6 +580,10 @@ mod tests {
         check("--keep-size 3X", None, "--keep-size is not a size");
         check("", Some("every = '1m'\nevry = '2m'"), "line 2");
         check("", Some("every = '1m'\n\nport = 'x'"), "line 3");
+        check("--tracker jitter", None, "no such tracker");
+        check("", Some("tracker = ['x']"), "no such tracker");
+        check("", Some("from = 'a'"), "of two events");
+        check("", Some("key = 'a'"), "of two events");
         check("", Some("every = 5"), "line 1");
         check("", Some("every = '1'"), "no unit");
         check("", Some("[fleet]\nto = 'x'\nevry = '1h'"), "line 3");

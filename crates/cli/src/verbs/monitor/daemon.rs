@@ -20,6 +20,7 @@ use super::names::KernelNames;
 use super::notify::Notifier;
 use super::otlp::Sending;
 use super::pages::MonitorPages;
+use super::tracked::Tracking;
 use super::watching::Watching;
 use crate::exit::{Outcome, print};
 use crate::flags::Monitor;
@@ -75,6 +76,7 @@ struct Daemon<'n> {
     counting: PhaseMonitor,
     /// What that counts.
     counted: MonitorConfig,
+    tracking: Tracking,
     watching: Option<Watching>,
     names: KernelNames,
     store: Store,
@@ -106,10 +108,12 @@ impl<'n> Daemon<'n> {
         let listening = listen(&pages, options)?;
         let counted = counted(options)?;
         let counting = PhaseMonitor::start(&counted)?;
+        let tracking = Tracking::start(options, &counted)?;
         let mut daemon = Daemon {
             options: options.clone(),
             counting,
             counted,
+            tracking,
             // By then nothing stands in the way of counting, which is what it is for.
             watching: Watching::start(options)?,
             names: KernelNames::read(),
@@ -141,6 +145,8 @@ impl<'n> Daemon<'n> {
     /// What was counted, and what it cost to begin, are no part of the first interval.
     fn begin(&mut self) {
         self.counting.close();
+        let symbols = self.names.symbols();
+        self.tracking.add_to(&mut Interval::default(), 0, symbols);
         self.began_ns = (wall_ns(), now_ns(ClockId::Monotonic));
         self.opened = Instant::now();
         self.cost = self.cost_now();
@@ -156,8 +162,15 @@ impl<'n> Daemon<'n> {
     fn reload(&mut self, new: MonitorOptions) -> Result<()> {
         let run = this_run(&new);
         let (counts, store) = (counted(&new)?, &new.store);
-        let counting = (counts != self.counted)
-            .then(|| PhaseMonitor::start(&counts))
+        let tracks = |options: &MonitorOptions| (options.trackers.clone(), options.pair.clone());
+        let is_counted = counts == self.counted && tracks(&new) == tracks(&self.options);
+        let counting = (!is_counted)
+            .then(|| {
+                Ok((
+                    PhaseMonitor::start(&counts)?,
+                    Tracking::start(&new, &counts)?,
+                ))
+            })
             .transpose()?;
         let store = (*store != self.options.store)
             .then(|| Store::create(store, &run, wall_ns(), new.limits))
@@ -194,8 +207,9 @@ impl<'n> Daemon<'n> {
         }
         self.pages.show(&new);
         self.options = new;
-        if let Some(counting) = counting {
+        if let Some((counting, tracking)) = counting {
             (self.counting, self.counted) = (counting, counts);
+            self.tracking = tracking;
             self.begin();
         }
         if !is_watched {
@@ -242,6 +256,7 @@ impl<'n> Daemon<'n> {
             // Not from now on: whoever has the settings read again puts off nothing.
             let next_close = self.opened + every;
             self.counting.measure_cost();
+            self.tracking.cost_ns();
             let is_over = end.is_some_and(|end| now >= end);
             if is_over || reload.load(Ordering::Relaxed) || signals::request() != Request::GoOn {
                 return;
@@ -274,6 +289,7 @@ impl<'n> Daemon<'n> {
             elapsed: Duration::from_ns(mono_ns - self.began_ns.1),
             lost: losses.storage_failures + losses.unpaired + losses.unseen + losses.recursion,
             hidden: losses.hidden,
+            lost_tracked: 0,
             worst_missed: losses.worst_missed,
             unsaved: 0,
             cost: cost.since(self.cost),
@@ -282,6 +298,8 @@ impl<'n> Daemon<'n> {
         let scopes = self.options.scopes();
         let mut part = Interval::of(head, &counted.series, &scopes, ahead_ns, &self.names);
         part.linear = linear(&counted);
+        let symbols = self.names.symbols();
+        self.tracking.add_to(&mut part, ahead_ns, symbols);
         (self.began_ns, self.cost) = ((wall_ns, mono_ns), cost);
         self.metrics.add(&part);
         if let Some(sending) = &mut self.sending {
@@ -357,7 +375,7 @@ impl<'n> Daemon<'n> {
 
     fn cost_now(&self) -> Cost {
         Cost {
-            programs_ns: self.counting.cost_ns(),
+            programs_ns: self.counting.cost_ns() + self.tracking.cost_ns(),
             process_ns: now_ns(ClockId::ProcessCPUTime),
             watch_ns: self
                 .watching
@@ -449,6 +467,8 @@ fn this_run(options: &MonitorOptions) -> Run {
             "all": options.all,
             "return": options.until_return,
             "linear": options.linear,
+            "tracker": options.trackers,
+            "pair": options.pair.as_ref().map(|pair| [&pair.from, &pair.to, &pair.key]),
         })
         .to_string(),
     }

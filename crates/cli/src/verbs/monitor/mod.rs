@@ -8,6 +8,7 @@ mod names;
 mod notify;
 mod otlp;
 mod pages;
+mod tracked;
 mod watching;
 
 pub use pages::metrics_page;

@@ -8,6 +8,10 @@ use trace::Symbols;
 pub(super) struct KernelNames(Symbols);
 
 impl KernelNames {
+    pub(super) fn symbols(&self) -> &Symbols {
+        &self.0
+    }
+
     pub(super) fn read() -> KernelNames {
         KernelNames(Symbols::from_kallsyms(&capture::kernel_functions()))
     }

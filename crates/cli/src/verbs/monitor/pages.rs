@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abi::monitor::Phase;
 use event::{Duration, Error, ErrorKind, Result};
-use monitor::{Metrics, PageQuestion, Range, Scope, Store, page_json};
+use monitor::{Kind, Metrics, PageQuestion, Range, Scope, Store, page_json};
 use server::{Answer, Pages, monitor_page};
 
 use crate::options::MonitorOptions;
@@ -59,9 +58,10 @@ impl MonitorPages {
 
     /// What the store says to the page's question.
     fn data(&self, query: &str) -> Result<Answer> {
-        let question = question(query)?;
         // Reading needs no lock, and holds up no interval.
-        let value = page_json(&Store::open(&self.shown().store)?, question)?;
+        let store = Store::open(&self.shown().store)?;
+        let question = question(query, &|name| store.kind_named(name))?;
+        let value = page_json(&store, question)?;
         Ok(answer("application/json", value.to_string()))
     }
 
@@ -140,8 +140,11 @@ fn word<'q>(query: &'q str, key: &str) -> Option<&'q str> {
     pairs.find_map(|(known, value)| (known == key).then_some(value))
 }
 
+/// The phase of a name, or what a tracker measured.
+type Named<'n> = dyn Fn(&str) -> Result<Option<Kind>> + 'n;
+
 /// `last_ns`, `scope` and `phase`; what is left out has a default.
-fn question(query: &str) -> Result<PageQuestion> {
+fn question(query: &str, named: &Named<'_>) -> Result<PageQuestion> {
     let refused = |what: &str, found: &str, fix: &str| {
         let found: String = found.chars().take(80).collect();
         Error::new(ErrorKind::InvalidInput, what)
@@ -168,8 +171,8 @@ fn question(query: &str) -> Result<PageQuestion> {
     let phase = match word(query, "phase") {
         None => None,
         Some(name) => {
-            let found = Phase::ALL.into_iter().find(|phase| phase.name() == name);
-            Some(found.ok_or_else(|| refused("no such phase", name, "docs/monitor.md has them"))?)
+            let fix = "docs/monitor.md has them; what trackers measure is in the store";
+            Some(named(name)?.ok_or_else(|| refused("no such phase", name, fix))?)
         }
     };
     let mut range = Range::ALL;
@@ -183,15 +186,22 @@ fn question(query: &str) -> Result<PageQuestion> {
 
 #[cfg(test)]
 mod tests {
+    use abi::monitor::Phase;
+
     use super::*;
 
     #[test]
     fn a_question_is_read_and_what_it_cannot_mean_is_refused() {
+        let all = [Phase::Total.into(), Kind::tracked("block", "queue", "")];
+        let named = |name: &str| Ok(all.iter().find(|kind: &&Kind| kind.name() == name).cloned());
+        let question = |query| question(query, &named);
         let asked = question("last_ns=60000000000&scope=all&phase=total").expect("a question");
         assert_eq!(
             (asked.scope, asked.phase),
-            (Some(Scope::All), Some(Phase::Total))
+            (Some(Scope::All), Some(Phase::Total.into()))
         );
+        let asked = question("phase=block_queue").expect("a question");
+        assert_eq!(asked.phase, Some(all[1].clone()));
         let asked = question("").expect("a question");
         assert_eq!((asked.scope, asked.phase), (None, None));
         for query in [

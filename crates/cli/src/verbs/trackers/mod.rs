@@ -91,6 +91,7 @@ fn question(
                 only: keys.concat(),
                 stacks: options.stacks,
                 pair: None,
+                turns: false,
             },
         ))
     };
@@ -102,6 +103,7 @@ fn question(
             only: Vec::new(),
             stacks: options.stacks,
             pair: Some(pair),
+            turns: false,
         };
         (tracker, config)
     }));

@@ -8,7 +8,7 @@ use event::{Cpu, Duration};
 use measure::cyclic::Reading;
 use measure::histogram::Portion;
 use measure::journal::Interval;
-use monitor::{Head, Histogram, Metrics, Run, Scope, Series, Task, Worst};
+use monitor::{Head, Histogram, Kind, Metrics, Run, Scope, Series, Task, Worst};
 use server::{Answer, Listening, Pages, serve};
 
 use super::folder::BUILD;
@@ -66,13 +66,13 @@ impl Served {
 /// An interval as the monitor has them: what the threads measure ends where its phase `total` does
 /// when it counts the return to user space.
 fn told(interval: &Interval, readings: &[Reading]) -> monitor::Interval {
-    let (scope, phase) = (Scope::Named, Phase::Total);
+    let (scope, phase) = (Scope::Named, Kind::from(Phase::Total));
     let threads = readings.iter().zip(&interval.threads);
     let series = threads.clone().filter_map(|(reading, thread)| {
         let longest = Duration::from_ns(thread.latency.longest_ns?);
         Some(Series {
             scope,
-            phase,
+            phase: phase.clone(),
             cpu: reading.plan.cpu.unwrap_or(Cpu(0)),
             sum: thread.latency.sum(),
             min: Duration::ZERO,
@@ -85,7 +85,7 @@ fn told(interval: &Interval, readings: &[Reading]) -> monitor::Interval {
         let at = interval.excursions.iter().max_by_key(|one| one.latency_ns);
         Some(Worst {
             scope,
-            phase,
+            phase: phase.clone(),
             cpu: reading.plan.cpu.unwrap_or(Cpu(0)),
             value: Duration::from_ns(thread.latency.longest_ns?),
             at_ns: at.map_or(interval.until_wall_ns, |one| one.at_wall_ns),
@@ -101,6 +101,7 @@ fn told(interval: &Interval, readings: &[Reading]) -> monitor::Interval {
             function: None,
             mode: Mode::default(),
             stack: Vec::new(),
+            key: None,
         })
     });
     monitor::Interval {
