@@ -69,6 +69,7 @@ test-all: ui
 	cargo build --release --package fleet --example generate
 	tests/peers/fleet.sh $(TARGET_DIR)/release/examples/generate
 	cargo xtask lock tests/peers/otlp.sh $(RTSCOPE)
+	cargo xtask lock tests/peers/kubernetes.sh $(RTSCOPE)
 	RTSCOPE_MONITOR_KILLS=200 RTSCOPE_MONITOR_DAYS=90 \
 		cargo test --release --package monitor --test writer_killed
 	cargo xtask lock tests/peers/s3.sh $(RTSCOPE)
