@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::interval::Interval;
-use crate::late::Late;
+use crate::interval::{Interval, Worst};
 use crate::task::Task;
 
+/// The histograms of phases.
+pub(crate) const FAMILY: &str = "rtscope_phase_seconds";
 const BUCKETS: &str = "rtscope_phase_seconds_bucket{";
 /// All labels of one together may have 128 letters.
 const NAME_MAX: usize = 18;
@@ -34,14 +35,11 @@ pub(crate) fn with_exemplars(told: &str, last: &Interval) -> String {
                 // The bound belongs to the next bucket.
                 if is_of && seconds < bound(labels) && done.insert(place) {
                     let at = worst.at_ns as f64 / 1e9;
-                    let _ = write!(
-                        text,
-                        " # {{victim=\"{}\",running=\"{}\",interval=\"{}\"{}}} {seconds} {at:.3}",
-                        name(worst.victim.as_ref()),
-                        name(worst.culprit.as_ref()),
-                        last.head.begin_ns,
-                        snapshot(last.late_of(worst))
-                    );
+                    let labels: Vec<_> = self::labels(last, worst)
+                        .iter()
+                        .map(|(name, value)| format!("{name}=\"{}\"", quoted(value)))
+                        .collect();
+                    let _ = write!(text, " # {{{}}} {seconds} {at:.3}", labels.join(","));
                 }
             }
         }
@@ -60,31 +58,29 @@ fn bound(labels: &str) -> f64 {
     }
 }
 
-/// A task's name as a label has it.
-fn name(task: Option<&Task>) -> String {
-    quoted(task.map_or("", |task| task.name.as_str()))
-}
-
-/// The label of a snapshot, the last part of its path: what `diagnose` is asked with.
-fn snapshot(late: Option<&Late>) -> String {
+/// Who was late, who had the CPU, and where that is told: which interval, which snapshot.
+pub(crate) fn labels(last: &Interval, worst: &Worst) -> Vec<(&'static str, String)> {
+    let short = |text: &str| text.chars().take(NAME_MAX).collect::<String>();
+    let name = |task: &Option<Task>| {
+        task.as_ref()
+            .map_or_else(String::new, |task| short(&task.name))
+    };
+    let mut labels = vec![
+        ("victim", name(&worst.victim)),
+        ("running", name(&worst.culprit)),
+        ("interval", last.head.begin_ns.to_string()),
+    ];
+    // The last part of its path is what `diagnose` is asked with.
+    let late = last.late_of(worst);
     let path = late.and_then(|late| late.snapshot.as_deref());
-    let name = path.and_then(|path| path.rsplit('/').next());
-    name.map_or_else(String::new, |name| {
-        format!(",snapshot=\"{}\"", quoted(name))
-    })
+    let snapshot = path.and_then(|path| path.rsplit('/').next());
+    labels.extend(snapshot.map(|name| ("snapshot", short(name))));
+    labels
 }
 
-fn quoted(name: &str) -> String {
-    let mut text = String::new();
-    for letter in name.chars().take(NAME_MAX) {
-        match letter {
-            '\\' => text.push_str("\\\\"),
-            '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
-            letter => text.push(letter),
-        }
-    }
-    text
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    escaped.replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -92,6 +88,7 @@ mod tests {
     use event::Duration;
 
     use super::*;
+    use crate::late::Late;
     use crate::test_data::sample;
 
     fn bucket(le: &str, phase: &str) -> String {

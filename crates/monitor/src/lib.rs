@@ -20,6 +20,7 @@ mod kind;
 mod known;
 mod late;
 mod metrics;
+mod native;
 mod osadl;
 mod otlp;
 mod owner;

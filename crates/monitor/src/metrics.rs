@@ -5,18 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Duration;
 use prometheus_client::collector::Collector;
+use prometheus_client::encoding::prometheus_protobuf;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
+use prost::Message;
 
 use crate::exemplars::with_exemplars;
 use crate::interval::{Head, Interval, Run, Scope};
 use crate::kind::Kind;
 use crate::known::{Known, coarse, counted};
 use crate::late::Late;
+use crate::native::{Native, add_exemplars};
 use crate::otlp;
 
 /// What is told to Prometheus; may be asked from several threads.
@@ -81,10 +84,37 @@ impl Metrics {
         known.exceeded = Some(known.exceeded.unwrap_or(0) + count);
     }
 
+    /// The best form that a client reads, by what it says in `Accept`: the type, and the bytes.
+    pub fn told_to(&self, accept: &str) -> (&'static str, Vec<u8>) {
+        if accept.contains("io.prometheus.client.MetricFamily") {
+            let content_type = "application/vnd.google.protobuf; \
+                                proto=io.prometheus.client.MetricFamily; encoding=delimited";
+            return (content_type, self.protobuf());
+        }
+        if accept.contains("application/openmetrics-text") {
+            let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            return (content_type, self.open_metrics().into_bytes());
+        }
+        let content_type = "text/plain; version=0.0.4; charset=utf-8";
+        (content_type, self.text().into_bytes())
+    }
+
     /// As OpenMetrics, with exemplars: they are read from no other form.
-    pub fn open_metrics(&self) -> String {
+    fn open_metrics(&self) -> String {
         let told = self.told();
         with_exemplars(&told, &self.known().last)
+    }
+
+    /// As Prometheus's own messages, one behind the other: native histograms come in no other form.
+    pub fn protobuf(&self) -> Vec<u8> {
+        // Only memory can refuse it.
+        let mut families = prometheus_protobuf::encode(&self.registry).unwrap_or_default();
+        add_exemplars(&mut families, &self.known().last);
+        let mut bytes = Vec::new();
+        for family in families {
+            let _ = family.encode_length_delimited(&mut bytes);
+        }
+        bytes
     }
 
     fn told(&self) -> String {
@@ -246,10 +276,18 @@ fn phases(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
             continue;
         };
         let buckets = coarse(&sum.histogram);
+        let native = Native::of(&sum.histogram);
         let (seconds, samples) = (sum.sum.as_ns() as f64 / 1e9, sum.histogram.samples());
         let labels = labels(scope, &kind);
         let mut series = family.encode_family(&labels)?;
-        series.encode_histogram::<Labels<'_>>(seconds, samples, &buckets, None)?;
+        // Text has the classic buckets alone.
+        series.encode_histogram_with_native::<Labels<'_>>(
+            seconds,
+            samples,
+            &buckets,
+            None,
+            native.encoded(),
+        )?;
     }
     Ok(())
 }
@@ -269,6 +307,7 @@ fn worst(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use abi::bucket_begin_ns;
+    use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 
     use super::*;
     use crate::buckets::Histogram;
@@ -322,6 +361,57 @@ mod tests {
         assert!(
             !older.contains("EOF") && !older.contains("task7"),
             "{older}"
+        );
+    }
+
+    #[test]
+    fn prometheus_messages_have_both_kinds_of_buckets_and_the_longest_beside_a_classic_one() {
+        let metrics = metrics(&[(90, 1), (150, 7)]);
+        let bytes = metrics.protobuf();
+        let mut rest = bytes.as_slice();
+        let mut families = Vec::new();
+        while !rest.is_empty() {
+            let family = MetricFamily::decode_length_delimited(&mut rest);
+            families.push(family.expect("a family"));
+        }
+        let named = |name: &str| {
+            let found = families.iter().find(|family| family.name == name);
+            found.unwrap_or_else(|| panic!("no {name}"))
+        };
+        assert!(
+            named("rtscope_monitor_lost_samples_total").metric[0]
+                .counter
+                .is_some()
+        );
+        let [metric] = named("rtscope_phase_seconds").metric.as_slice() else {
+            panic!("one series");
+        };
+        let histogram = metric.histogram.as_ref().expect("a histogram");
+        assert_eq!(histogram.sample_count, 8);
+        assert_eq!(
+            histogram.bucket.last().map(|last| last.cumulative_count),
+            Some(8)
+        );
+        let mut count = 0;
+        let native = histogram.positive_delta.iter().map(|delta| {
+            count += delta;
+            count
+        });
+        assert_eq!(native.sum::<i64>(), 8);
+        let exemplars = histogram
+            .bucket
+            .iter()
+            .filter_map(|one| one.exemplar.as_ref());
+        let [exemplar] = exemplars.collect::<Vec<_>>()[..] else {
+            panic!("one exemplar");
+        };
+        assert_eq!(
+            (exemplar.value, exemplar.label[0].value.as_str()),
+            (5e-6, "task7")
+        );
+        assert_eq!(
+            exemplar.timestamp.map(|at| (at.seconds, at.nanos)),
+            Some((0, 7))
         );
     }
 

@@ -16,26 +16,19 @@ use server::{Answer, Pages, serve};
 
 /// Four bounds an octave: a quantile may lie anywhere between two.
 const BUCKET_SHARE: f64 = 0.25;
+/// Eight native bounds an octave, and one of ours.
+const NATIVE_SHARE: f64 = 0.0905 + 0.0625;
 const READY_MAX: Time = Time::from_secs(60);
 
 struct Served(Arc<Metrics>);
 
 impl Pages for Served {
     fn answer(&self, path: &str, _query: &str, accept: &str) -> Option<Answer> {
-        let open = accept.contains("application/openmetrics-text");
-        let content_type = match open {
-            true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            false => "text/plain; version=0.0.4",
-        };
-        let text = if open {
-            self.0.open_metrics()
-        } else {
-            self.0.text()
-        };
-        (path == "/metrics").then(|| Answer {
+        let (content_type, body) = self.0.told_to(accept);
+        (path == "/metrics").then_some(Answer {
             status: 200,
             content_type,
-            body: text.into_bytes(),
+            body,
         })
     }
 }
@@ -123,7 +116,7 @@ impl Drop for Running {
     }
 }
 
-fn start(folder: &Path, target: &str) -> (Running, String) {
+fn start(folder: &Path, target: &str, features: &str) -> (Running, String) {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
     let host = format!("127.0.0.1:{}", port.expect("a free port").port());
     let config = folder.join("prometheus.yml");
@@ -139,7 +132,7 @@ fn start(folder: &Path, target: &str) -> (Running, String) {
             folder.join("data").display()
         ))
         .arg(format!("--web.listen-address={host}"))
-        .arg("--enable-feature=exemplar-storage")
+        .arg(format!("--enable-feature={features}"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
@@ -184,7 +177,7 @@ fn prometheus_takes_the_metrics_and_its_quantiles_are_ours() {
         .trim_end_matches('/')
         .to_owned();
     let folder = tempfile::tempdir().expect("a folder");
-    let (_running, host) = start(folder.path(), &target);
+    let (_running, host) = start(folder.path(), &target, "exemplar-storage");
     let series = "{scope=\"realtime\",phase=\"timer_wakeup_switch\"}";
     let samples = query(&host, &format!("rtscope_phase_seconds_count{series}"));
     // Exact as far as Prometheus's own numbers are.
@@ -206,6 +199,35 @@ fn prometheus_takes_the_metrics_and_its_quantiles_are_ours() {
     let answer = get(&host, series).unwrap_or_default();
     assert!(answer.contains("\"victim\":\"control\""), "{answer}");
     assert!(answer.contains("\"value\":\"0.0009\""), "{answer}");
+}
+
+#[test]
+fn prometheus_takes_native_histograms_whose_quantiles_are_ours() {
+    let name = "prometheus_takes_native_histograms_whose_quantiles_are_ours";
+    if !is_there("prometheus") {
+        return testkit::skip(name, "no prometheus; apt-get install prometheus");
+    }
+    let listening = serve(Arc::new(Served(metrics())), 0).expect("it listens");
+    let target = listening.url["http://".len()..].trim_end_matches('/');
+    let folder = tempfile::tempdir().expect("a folder");
+    let features = "native-histograms,exemplar-storage";
+    let (_running, host) = start(folder.path(), target, features);
+    let series = "rtscope_phase_seconds{scope=\"realtime\",phase=\"timer_wakeup_switch\"}";
+    let samples = query(&host, &format!("histogram_count({series})"));
+    assert_eq!(samples, histogram().samples() as f64);
+    for quantile in [0.5, 0.9, 0.99, 0.999] {
+        let theirs = query(&host, &format!("histogram_quantile({quantile}, {series})"));
+        let ours = histogram()
+            .quantile(quantile, Duration::from_ms(2000))
+            .expect("samples");
+        let apart = (theirs * 1e9 / ours.as_ns() as f64 - 1.0).abs();
+        assert!(
+            apart <= NATIVE_SHARE,
+            "{quantile}: {theirs} s beside {ours}"
+        );
+    }
+    // What is no histogram comes along.
+    assert_eq!(query(&host, "rtscope_monitor_store_bytes"), 4096.0);
 }
 
 /// The queries of the dashboard's panels.
@@ -230,7 +252,7 @@ fn every_query_of_the_dashboard_has_data_in_a_real_prometheus() {
     let listening = serve(Arc::new(Served(Arc::clone(&metrics))), 0).expect("it listens");
     let target = listening.url["http://".len()..].trim_end_matches('/');
     let folder = tempfile::tempdir().expect("a folder");
-    let (_running, host) = start(folder.path(), target);
+    let (_running, host) = start(folder.path(), target, "exemplar-storage");
     let (ended, end) = std::sync::mpsc::channel::<()>();
     // A rate needs counts that grow.
     let mut counted = interval();

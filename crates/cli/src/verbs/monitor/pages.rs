@@ -115,14 +115,13 @@ impl Pages for MonitorPages {
     }
 }
 
-/// `/metrics`, in the form that the client reads.
+/// `/metrics`, in the best form that the client reads.
 pub fn metrics_page(metrics: &Metrics, accept: &str) -> Answer {
-    match accept.contains("application/openmetrics-text") {
-        true => answer(
-            "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            metrics.open_metrics(),
-        ),
-        false => answer("text/plain; version=0.0.4; charset=utf-8", metrics.text()),
+    let (content_type, body) = metrics.told_to(accept);
+    Answer {
+        status: 200,
+        content_type,
+        body,
     }
 }
 
