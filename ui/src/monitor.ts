@@ -80,7 +80,7 @@ function show() {
   const cost = page.elapsed_ns ? `; it cost ${percent(page.cost_ns / page.elapsed_ns)} of a CPU` : "";
   by("facts").textContent = `${page.host ? `${named(page.host)} ${named(page.kernel ?? "")}: ` : ""}${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${hidden}${lost}${tracked}`;
   choices();
-  if (!chosen || !page.worst.some((one) => one.at_ns === chosen!.at_ns && one.value_ns === chosen!.value_ns)) chosen = page.worst[0] ?? null;
+  if (!chosen || !page.worst.some((one) => one.phase === chosen!.phase && one.at_ns === chosen!.at_ns && one.value_ns === chosen!.value_ns)) chosen = page.worst[0] ?? null;
   bars.redraw();
   line.redraw();
   worst();

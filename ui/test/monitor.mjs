@@ -48,6 +48,7 @@ try {
   await page.selectOption("#choices select >> nth=2", "block_device");
   await page.waitForFunction(() => document.querySelector("#worst thead")?.textContent.includes("woken by"));
   assert.match(await page.textContent("#worst tbody tr >> nth=0"), /900\.000 µs.*victim <b> \(7\).*hog \(9\).*vda read/);
+  await page.click("#worst tbody tr:has-text('900.000')");
   assert.match(await page.textContent("#ledger h2 >> nth=1"), /block_device: vda read took 900\.000 µs on CPU 1/);
   assert.match(await page.textContent("#ledger p"), /victim <b> \(7\), rt 50, woken by hog \(9\)\./);
   assert.match(await page.textContent("#ledger code"), /rtscope watch block --over 450us/);

@@ -26,6 +26,7 @@ fn config(only: Vec<u64>, targets: Targets) -> TrackerConfig {
         only,
         stacks: true,
         pair: None,
+        turns: false,
     }
 }
 

@@ -44,7 +44,7 @@ fn interval(begin_ns: i64, switch_us: u64) -> Interval {
         let bucket = (0..608).rfind(|bucket| abi::bucket_begin_ns(*bucket) <= us * 1000);
         Series {
             scope: Scope::Named,
-            phase,
+            phase: phase.into(),
             cpu: Cpu(0),
             sum: Duration::from_us(us as i64 * 5000),
             min: Duration::from_us(us as i64),

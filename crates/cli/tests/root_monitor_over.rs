@@ -3,8 +3,7 @@
 
 mod scene;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration as Time, Instant};
@@ -66,13 +65,14 @@ impl Running {
 
 /// The head and the body of an answer of `url`.
 fn get(url: &str, path: &str) -> (String, String) {
-    let host = url.strip_prefix("http://").expect("plain");
-    let host = host.trim_end_matches('/');
-    let mut stream = TcpStream::connect(host).expect("it listens");
-    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("text");
+    let mut curl = Command::new("curl");
+    let output = curl
+        .args(["--silent", "--include"])
+        .arg(format!("{url}{path}"))
+        .output();
+    let output = output.expect("curl is there");
+    assert!(output.status.success(), "{output:?}");
+    let answer = String::from_utf8(output.stdout).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     (head.to_owned(), body.to_owned())
 }

@@ -1,5 +1,5 @@
-//! A monitor with trackers: every interval that ends is in one of its intervals of time, by scope, and
-//! in whatever is told of the store.
+//! A monitor with trackers: every interval that ends is in one of its intervals of time, by scope,
+//! and in whatever is told of the store.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -10,18 +10,21 @@ use event::{Duration, NamedTask, Prio, Result, TaskPattern, Tid};
 
 use crate::buckets::Histogram;
 use crate::interval::{Head, Interval, Run, Scope, Worst};
+use crate::kind::Kind;
 use crate::store::{Range, Store};
 use crate::sum::PhaseSum;
 
 const MILLION: u128 = 1_000_000;
 
 /// What is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateSubject {
     /// From the wake-up to the switch-in: the sum of two phases.
     WakeUp,
     /// How late timers were.
     Timer,
+    /// What a tracker measured.
+    Tracked(Kind),
 }
 
 /// A budget.
@@ -100,6 +103,7 @@ pub fn judge(store: &Store, range: Range, gates: &[Gate]) -> Result<GateReport> 
         sum.end_ns = head.end_ns;
         sum.elapsed += head.elapsed;
         sum.lost += head.lost;
+        sum.lost_tracked += head.lost_tracked;
         sum.unsaved += head.unsaved;
         Ok(())
     })?;
@@ -149,16 +153,21 @@ impl<'g> Tally<'g> {
             self.apart += 1;
             return self.add_victims(interval);
         };
-        let phase = |phase| interval.phase(scope, phase);
-        match self.gate.subject {
+        let phase = |kind: Kind| interval.phase(scope, kind);
+        match &self.gate.subject {
             GateSubject::Timer => {
-                if let Some(timers) = phase(Phase::Timer) {
+                if let Some(timers) = phase(Phase::Timer.into()) {
                     self.count(timers.histogram.samples(), self.over_of(&timers));
                 }
             }
+            GateSubject::Tracked(kind) => {
+                if let Some(tracked) = phase(kind.clone()) {
+                    self.count(tracked.histogram.samples(), self.over_of(&tracked));
+                }
+            }
             GateSubject::WakeUp => {
-                let wakeups = phase(Phase::Wakeup);
-                if let Some(switches) = phase(Phase::Switch) {
+                let wakeups = phase(Phase::Wakeup.into());
+                if let Some(switches) = phase(Phase::Switch.into()) {
                     let mut before = self.before.take().unwrap_or_default();
                     if let Some(wakeups) = &wakeups {
                         before.max = before.max.max(wakeups.max);
@@ -210,7 +219,9 @@ impl<'g> Tally<'g> {
 
     /// How long what is judged took in one of the longest.
     fn longest(&mut self, worst: &Worst) -> Duration {
-        let value = match (self.gate.subject, worst.phase.phase()) {
+        let value = match (&self.gate.subject, worst.phase.phase()) {
+            (GateSubject::Tracked(kind), None) if worst.phase == *kind => worst.value,
+            (GateSubject::Tracked(_), _) => Duration::ZERO,
             (GateSubject::Timer, _) => worst.timer.unwrap_or_default(),
             // Only these go on to the switch.
             (GateSubject::WakeUp, Some(Phase::Switch | Phase::TimerWakeupSwitch)) => {
@@ -254,7 +265,8 @@ impl<'g> Tally<'g> {
         if head.unsaved > 0 {
             return inconclusive(format!("{} closed intervals are missing", head.unsaved));
         }
-        let all = u128::from(self.samples + head.lost);
+        let lost = self.lost(head);
+        let all = u128::from(self.samples + lost);
         let allowed = all * u128::from(gate.over_ppm);
         if self.samples < gate.samples_min {
             return inconclusive(format!("it takes {} samples to tell", gate.samples_min));
@@ -262,16 +274,24 @@ impl<'g> Tally<'g> {
         if u128::from(over.0) * MILLION > allowed {
             return GateJudgement::Broken;
         }
-        if u128::from(over.1 + head.lost) * MILLION <= allowed {
+        if u128::from(over.1 + lost) * MILLION <= allowed {
             return GateJudgement::Held;
         }
         if u128::from(over.1) * MILLION <= allowed {
-            return inconclusive(format!("{} samples were not counted", head.lost));
+            return inconclusive(format!("{lost} samples were not counted"));
         }
         inconclusive(format!(
             "between {} and {} were over: a sample is known to its bucket, a sixteenth of it",
             over.0, over.1
         ))
+    }
+
+    /// What a tracker did not count says nothing of the phases.
+    fn lost(&self, head: &Head) -> u64 {
+        match self.gate.subject {
+            GateSubject::Tracked(_) => head.lost_tracked,
+            GateSubject::WakeUp | GateSubject::Timer => head.lost,
+        }
     }
 
     fn how_to_count_apart(&self) -> String {

@@ -104,6 +104,38 @@ fn judged(place: &Place, gate: Gate) -> &'static str {
 const US: u64 = 1000;
 
 #[test]
+fn what_a_tracker_measured_is_judged_by_its_own_samples_and_losses() {
+    let kind = Kind::tracked("block", "device", "");
+    let mut counted = interval(Scope::RealTime, &[(US, 900)], &[(98 * US, 900)]);
+    let mut tracked = series(
+        Scope::RealTime,
+        Phase::Timer,
+        &[(40 * US, 2000), (90 * US, 1)],
+    );
+    tracked.phase = kind.clone();
+    counted.series.push(tracked);
+    counted.head.lost = 1_000_000;
+    let of = |limit_us: i64, over_ppm: u32| Gate {
+        subject: GateSubject::Tracked(kind.clone()),
+        ..gate("rt", limit_us, over_ppm)
+    };
+    let place = store(&[(&[], vec![counted.clone()])]);
+    let check = |place: &Place, limit_us: i64, over_ppm: u32, expect: &str| {
+        let found = judged(place, of(limit_us, over_ppm));
+        assert_eq!(found, expect, "{limit_us} {over_ppm}");
+    };
+    check(&place, 95, 0, "held");
+    check(&place, 80, 0, "broken");
+    check(&place, 80, 1000, "held");
+    counted.head.lost_tracked = 5;
+    let lossy = store(&[(&[], vec![counted])]);
+    check(&lossy, 95, 0, "inconclusive");
+    check(&lossy, 80, 1000, "inconclusive");
+    // Another phase of the same store is not meant.
+    assert_eq!(finding(&place, of(95, 0)).samples, 2001);
+}
+
+#[test]
 fn a_budget_without_a_share_is_decided_by_the_longest_to_the_nanosecond() {
     let scope = Scope::Named;
     let place = store(&[(

@@ -29,9 +29,10 @@ pub fn gate_reason(finding: &GateFinding) -> String {
         GateJudgement::Inconclusive(why) => format!("{why}; "),
         _ => String::new(),
     };
-    let what = match finding.gate.subject {
+    let what = match &finding.gate.subject {
         GateSubject::WakeUp => "wake-ups",
         GateSubject::Timer => "timers",
+        GateSubject::Tracked(_) => "intervals",
     };
     let _ = write!(text, "{} {what}, ", finding.samples);
     let _ = match finding.over {

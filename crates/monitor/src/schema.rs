@@ -5,8 +5,8 @@
 pub(crate) const APPLICATION_ID: i64 = 0x7274_736d;
 /// Of an empty store.
 pub(crate) const VERSION: i64 = 1;
-/// Of a store that has what trackers measure, which a program of before would take for a broken one;
-/// and the newest that this one reads.
+/// Of a store that has what trackers measure, which a program of before would take for a broken
+/// one; and the newest that this one reads.
 pub(crate) const VERSION_TRACKED: i64 = 2;
 /// The number of the first kind that is no phase.
 pub(crate) const KIND_FIRST: i64 = 16;

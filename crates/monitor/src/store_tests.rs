@@ -131,7 +131,7 @@ fn tracked(number: i64) -> Interval {
 fn what_trackers_measure_is_kept_beside_the_phases_and_an_older_program_refuses_it_as_newer() {
     let place = place();
     let mut store = create(&place.path, Limits::default()).expect("a store");
-    let version = |store: &Store| {
+    let version = |store: &Store| -> i64 {
         let row = store
             .connection()
             .query_row("PRAGMA user_version", [], |row| row.get(0));

@@ -27,6 +27,7 @@ pub fn run(typed: &flags::Check) -> Result<Outcome> {
     if options.last.is_some() {
         return Err(store::only_stores("--last"));
     }
+    let rules = rules.defined()?;
     let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
     let trace = opened::open_all(&roots, &OpenOptions::default())?;
     let range = window::resolve(&options.window, &trace)?;
@@ -61,7 +62,7 @@ fn rules(options: &CheckOptions) -> Result<Rules> {
         text.push('\n');
         text.push_str(rule);
     }
-    Rules::parse(&text)
+    Rules::read(&text)
 }
 
 /// A broken budget goes before a doubt.

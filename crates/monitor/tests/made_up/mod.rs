@@ -69,7 +69,7 @@ fn series(phase: Phase, cpu: Cpu, max: Duration, chance: &mut Chance) -> Series 
     let histogram = Histogram(buckets.collect());
     Series {
         scope: Scope::RealTime,
-        phase,
+        phase: phase.into(),
         cpu,
         sum: Duration::from_ms(chance.below(1 << 20) as i64),
         min: Duration::from_ns(800),
@@ -92,7 +92,7 @@ fn worst(phase: Phase, begin_ns: i64, chance: &mut Chance) -> Worst {
     let stack = (0..8).map(|frame| format!("kernel_function_{}+0x1b", kind * 8 + frame));
     Worst {
         scope: Scope::RealTime,
-        phase,
+        phase: phase.into(),
         cpu: Cpu(chance.below(u64::from(CPUS)) as u32),
         value: Duration::from_us(value_us),
         at_ns: begin_ns + chance.below(EVERY_NS as u64) as i64,
@@ -108,5 +108,6 @@ fn worst(phase: Phase, begin_ns: i64, chance: &mut Chance) -> Worst {
         function: in_kernel.then(|| format!("some_function_{}+0x10", kind % 7)),
         mode: if in_kernel { Mode::Kernel } else { Mode::User },
         stack: stack.collect(),
+        key: None,
     }
 }

@@ -128,6 +128,14 @@ impl Rules {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] names the line that is none, or the period that is not defined.
     pub fn parse(text: &str) -> Result<Rules> {
+        Rules::read(text)?.defined()
+    }
+
+    /// The same where a name may be of something else than a period: of what a monitor's store has.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] names the line that is none.
+    pub fn read(text: &str) -> Result<Rules> {
         let mut definitions: Vec<String> = Vec::new();
         let mut lines: Vec<String> = Vec::new();
         for line in joined(text) {
@@ -144,16 +152,24 @@ impl Rules {
             let error = Error::new(ErrorKind::InvalidInput, "the rules have no budget");
             return Err(error.found("only definitions").fix(FORM));
         }
-        for budget in &budgets {
+        Ok(Rules { periods, budgets })
+    }
+
+    /// The rules, whose periods are all defined.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] names the period that is not.
+    pub fn defined(self) -> Result<Rules> {
+        for budget in &self.budgets {
             let Subject::Period(name) = &budget.subject else {
                 continue;
             };
             let is_it = |period: &expr::period::Period| period.name.as_deref() == Some(name);
-            if !periods.list().iter().any(is_it) {
-                return Err(no_period(name, &periods));
+            if !self.periods.list().iter().any(is_it) {
+                return Err(no_period(name, &self.periods));
             }
         }
-        Ok(Rules { periods, budgets })
+        Ok(self)
     }
 }
 

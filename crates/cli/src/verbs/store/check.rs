@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use event::{Error, ErrorKind, Result};
+use event::{Error, ErrorKind, Result, TaskPattern};
 use monitor::{
     Gate, GateFinding, GateJudgement, GateReport, GateSubject, Store, gate_basis, gate_json,
     gate_reason, gate_text, judge,
@@ -18,8 +18,9 @@ use crate::options::CheckOptions;
 /// # Errors
 /// When the store cannot be read, and for a budget that it does not know the samples of.
 pub fn check(path: &Path, options: &CheckOptions, rules: &Rules) -> Result<Outcome> {
-    let gates = rules.budgets.iter().map(gate).collect::<Result<Vec<_>>>()?;
     let store = Store::open(path)?;
+    let gates = rules.budgets.iter().map(|budget| gate(budget, &store));
+    let gates = gates.collect::<Result<Vec<_>>>()?;
     let range = match options.last {
         Some(length) => super::last(length),
         None => super::resolve(&options.window, &store)?,
@@ -37,10 +38,11 @@ pub fn check(path: &Path, options: &CheckOptions, rules: &Rules) -> Result<Outco
     Ok(outcome(&report))
 }
 
-fn gate(budget: &Budget) -> Result<Gate> {
+fn gate(budget: &Budget, store: &Store) -> Result<Gate> {
     let (subject, task) = match &budget.subject {
         Subject::WakeUp(task) => (GateSubject::WakeUp, Some(task.clone())),
         Subject::Timer(task) => (GateSubject::Timer, task.clone()),
+        Subject::Period(subject) => tracked(subject, store)?,
         _ => {
             let what = "a monitor's store has no samples of this budget";
             return Err(Error::new(ErrorKind::Unsupported, what)
@@ -56,6 +58,27 @@ fn gate(budget: &Budget) -> Result<Gate> {
         over_ppm: budget.over_ppm,
         samples_min: budget.samples_min(),
     })
+}
+
+/// What a tracker measured, as in `block_device` or `block_device of TASK`.
+fn tracked(subject: &str, store: &Store) -> Result<(GateSubject, Option<TaskPattern>)> {
+    let (name, task) = match subject.split_once(" of ") {
+        Some((name, task)) => (name.trim(), Some(TaskPattern::parse(task.trim())?)),
+        None => (subject, None),
+    };
+    let kind = store
+        .kind_named(name)?
+        .filter(|kind| kind.phase().is_none());
+    let kind = kind.ok_or_else(|| {
+        let what = "a monitor's store has nothing of this budget's name";
+        Error::new(ErrorKind::NotFound, what)
+            .found(format!("'{name}'"))
+            .fix(
+                "'rtscope monitor --tracker block' counts block_device; 'rtscope monitor report' \
+                 has the names",
+            )
+    })?;
+    Ok((GateSubject::Tracked(kind), task))
 }
 
 fn case(finding: &GateFinding) -> Case {
