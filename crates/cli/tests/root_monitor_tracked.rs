@@ -147,3 +147,24 @@ fn every_interval_of_a_pair_is_in_one_interval_of_time_and_a_tracker_counts_by_s
     let told = text(&rtscope(&["monitor", "export", "--store"], &store));
     assert!(told.contains(&format!(",named,{PAIR},")), "{told:.2000}");
 }
+
+#[test]
+fn a_monitor_counts_for_as_long_as_it_is_asked_to_however_long_its_programs_take_to_load() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("monitor.db");
+    let words = [
+        "monitor",
+        "--for",
+        "1s",
+        "--tracker",
+        "syscall",
+        "--tracker",
+        "softirq",
+        "--store",
+    ];
+    rtscope(&words, &store);
+    let counted = counted(&store);
+    let elapsed: event::Duration = counted.iter().map(|one| one.head.elapsed).sum();
+    assert!(elapsed >= event::Duration::from_ms(1000), "{elapsed}");
+}

@@ -275,7 +275,8 @@ fn limits(age: Option<Duration>, size: Option<&String>) -> Result<Limits> {
 fn trackers(names: &[String]) -> Result<Vec<&'static str>> {
     let mut trackers = Vec::new();
     for name in names {
-        let tracker = Tracker::find(name)?;
+        let found = Tracker::find(name);
+        let tracker = found.map_err(|error| error.fix("'rtscope watch list' has the trackers"))?;
         if !trackers.contains(&tracker.name) {
             trackers.push(tracker.name);
         }
@@ -581,6 +582,12 @@ mod tests {
         check("", Some("every = '1m'\nevry = '2m'"), "line 2");
         check("", Some("every = '1m'\n\nport = 'x'"), "line 3");
         check("--tracker jitter", None, "no such tracker");
+        // Nobody watches a process of that name here.
+        let refused = options("--tracker jitter", None).expect_err("no such tracker");
+        assert_eq!(
+            refused.fixed_by(),
+            Some("'rtscope watch list' has the trackers")
+        );
         check("", Some("tracker = ['x']"), "no such tracker");
         check("", Some("from = 'a'"), "of two events");
         check("", Some("key = 'a'"), "of two events");

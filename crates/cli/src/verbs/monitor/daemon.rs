@@ -43,8 +43,9 @@ pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
     signal_hook::flag::register(SIGHUP, Arc::clone(&reload))
         .map_err(|cause| Error::io("cannot handle signals", cause))?;
     let notifier = Notifier::from_environment();
-    let begun = Instant::now();
     let mut daemon = Daemon::start(&options, &notifier)?;
+    // Loading programs takes seconds, in which nothing is counted.
+    let begun = Instant::now();
     loop {
         daemon.count(&reload, begun);
         if !reload.swap(false, Ordering::Relaxed) {
