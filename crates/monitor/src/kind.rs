@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn phases_come_first_and_a_name_tells_kinds_apart() {
-        let mut all = vec![
+        let mut all = [
             Kind::tracked("irq", "handler", ""),
             Kind::tracked("block", "queue", "x"),
             Phase::Total.into(),
