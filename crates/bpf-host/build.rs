@@ -12,12 +12,13 @@ use flate2::write::ZlibEncoder;
 use libbpf_cargo::SkeletonBuilder;
 
 /// The programs, without `.bpf.c`.
-const OBJECTS: [&str; 6] = [
+const OBJECTS: [&str; 7] = [
     "watch",
     "phases",
     "interruptions",
     "monitor",
     "syscalls",
+    "contexts",
     "empty",
 ];
 

@@ -6,6 +6,7 @@
 //! - One definition: the C header. The test `layout` fails when the two disagree by a byte.
 //! - Decoding never panics and never trusts a length that came with the bytes.
 
+pub mod contexts;
 mod cycles;
 mod evidence;
 pub mod filters;

@@ -10,6 +10,7 @@
 
 mod action;
 mod config;
+mod contexts;
 mod cost;
 mod cycles;
 mod elf;
@@ -25,6 +26,7 @@ mod monitor;
 mod object;
 mod packed;
 mod pattern;
+mod perf;
 mod phases;
 mod programs;
 mod ring;
@@ -39,6 +41,7 @@ mod watch;
 pub use abi::{SleepsInside, VERSION as ABI_VERSION};
 pub use action::Action;
 pub use config::{Targets, WatchConfig};
+pub use contexts::{ContextConfig, ContextPlace, ContextRing, ContextWatch, Counter};
 pub use cost::{MeasuredCost, TrackerCost, measure_cost, measure_tracker_cost};
 pub use evidence::{Evidence, EvidenceRings, Gone};
 pub use features::{Features, TracepointFact};

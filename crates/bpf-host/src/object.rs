@@ -20,6 +20,8 @@ pub(crate) const INTERRUPTIONS: Packed = packed!("interruptions");
 pub(crate) const SYSCALLS: Packed = packed!("syscalls");
 /// The programs that count phases for the monitor.
 pub(crate) const MONITOR: Packed = packed!("monitor");
+/// The program that reads contexts at events.
+pub(crate) const CONTEXTS: Packed = packed!("contexts");
 /// The empty programs.
 pub(crate) const EMPTY: Packed = packed!("empty");
 
@@ -133,7 +135,7 @@ pub(crate) fn attach(object: &Object, chosen: impl Fn(&str) -> bool) -> Result<V
 }
 
 /// Writes the configuration into the object's read-only data.
-pub(crate) fn configure(object: &mut OpenObject, config: &raw::Config) -> Result<()> {
+pub(crate) fn configure<T: raw::Plain>(object: &mut OpenObject, config: &T) -> Result<()> {
     let bytes = raw::bytes(config);
     for mut map in object.maps_mut() {
         if !map

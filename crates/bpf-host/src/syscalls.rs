@@ -70,7 +70,7 @@ pub struct SyscallWatch {
 }
 
 /// The ring of a CPU that is off: it may come, and hundreds more may have a place and never do.
-const OFF_RING_BYTES: usize = 64 << 10;
+pub(crate) const OFF_RING_BYTES: usize = 64 << 10;
 
 // SAFETY: libbpf's ring buffer is bound to no thread, and its callbacks own an Arc<Mutex>.
 unsafe impl Send for SyscallWatch {}
@@ -236,20 +236,25 @@ fn open_rings(object: &Object, config: &SyscallConfig) -> Result<(RingBuffer<'st
     Ok((builder.build().map_err(refused)?, received))
 }
 
-fn make_ring(bytes: usize) -> libbpf_rs::Result<MapHandle> {
+/// A ring of so many bytes, or a little more.
+pub(crate) fn make_ring(bytes: usize) -> libbpf_rs::Result<MapHandle> {
     let options = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
         ..Default::default()
     };
-    let bytes = bytes.clamp(4096, 1 << 30).next_power_of_two() as u32;
     MapHandle::create(
         MapType::RingBuf,
-        Some("rtscope_calls"),
+        Some("rtscope_ring"),
         0,
         0,
-        bytes,
+        ring_bytes(bytes),
         &options,
     )
+}
+
+/// As large as a ring is that is to have so many bytes.
+pub(crate) fn ring_bytes(bytes: usize) -> u32 {
+    bytes.clamp(4096, 1 << 30).next_power_of_two() as u32
 }
 
 /// Names tasks whose calls are recorded.

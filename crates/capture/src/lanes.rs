@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as StdInstant;
 
+use bpf_host::ContextRing;
 use event::{Cpu, Instant, Result};
 use ftrace::{CpuStatistics, Instance, PagePipe};
 
@@ -40,6 +41,8 @@ pub(crate) struct Lane<'a> {
     pipe: &'a mut PagePipe,
     converter: CpuConverter,
     page: Vec<u8>,
+    /// What BPF reads at its events.
+    contexts: Option<ContextRing>,
     /// What the ring counted when it was emptied last.
     statistics: CpuStatistics,
 }
@@ -51,8 +54,14 @@ impl<'a> Lane<'a> {
             pipe,
             converter,
             page,
+            contexts: None,
             statistics: CpuStatistics::default(),
         }
+    }
+
+    /// The same, of whose events BPF reads what comes by this ring.
+    pub(crate) fn with_contexts(self, contexts: Option<ContextRing>) -> Self {
+        Lane { contexts, ..self }
     }
 
     /// Whose ring it is.
@@ -69,6 +78,11 @@ impl<'a> Lane<'a> {
         for _ in 0..pages_max {
             if !self.pipe.read_page(&mut self.page)? {
                 return Ok(true);
+            }
+            // Behind the page: all that was read at its events is in the ring.
+            if let Some(contexts) = &mut self.contexts {
+                let (moments, bytes) = (self.converter.moments(), contexts.record_bytes());
+                contexts.take(|records, is_full| moments.add(records, bytes, is_full))?;
             }
             let missed_min = overrun.saturating_sub(self.converter.discarded());
             self.converter

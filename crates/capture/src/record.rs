@@ -300,10 +300,11 @@ fn record_kernel(
         facts.begin(staged.path(), &recorder.formats())
     };
     let raw = config.raw.then(begin_raw).transpose()?;
+    let rings = recorder.context_rings();
     let (instance, pipes) = recorder.parts();
     let lanes = match &raw {
-        Some(_) => Lanes::raw(pipes, staged.path())?,
-        None => Lanes::ctf(pipes, &mut trace, &groups, begin)?,
+        Some(_) => Lanes::raw((pipes, rings), staged.path())?,
+        None => Lanes::ctf((pipes, rings), &mut trace, &groups, begin)?,
     };
     let of_functions = (instance, !config.functions.is_empty());
     let tracker = |track| Tracker::new(track, of_functions, calls.as_ref());
@@ -407,7 +408,7 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
         without,
         functions: config.functions.clone(),
         tracked: tracked.clone(),
-        stacks: config.contexts.stacks(),
+        contexts: config.contexts.clone(),
     };
     let available = tracefs.available_events()?;
     let selected = events.resolve(&available)?;

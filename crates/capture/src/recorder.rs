@@ -3,19 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bpf_host::{ContextConfig, ContextPlace, ContextRing, ContextWatch};
 use event::{Cpu, Error, ErrorKind, Instant, Result, Tid, TimeRange};
 use ftrace::{
-    CpuStatistics, EventName, Formats, Instance, Page, PageLayout, PagePipe, StackKinds, Switch,
-    Tracefs,
+    CpuStatistics, DynamicEvents, EventName, Formats, Instance, Page, PageLayout, PagePipe,
+    StackKinds, Switch, Tracefs,
 };
 
-use crate::kernel_ctf::{KERNEL_STACK, USER_STACK};
+use crate::kernel_ctf::{KERNEL_STACK, KernelContexts, USER_STACK};
 use crate::kernel_filter;
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::probes::Probes;
 use crate::select::{EventSelection, Selected};
 use crate::traced_functions::{FunctionPatterns, TracedFunctions};
 use crate::{clock, housekeeping};
+
+/// The rings of what BPF reads at the events of each CPU.
+pub(crate) type ContextRings = BTreeMap<Cpu, ContextRing>;
 
 /// Says who has a CPU.
 const SWITCH: &str = "sched:sched_switch";
@@ -51,8 +55,8 @@ pub struct RecorderConfig {
     pub functions: FunctionPatterns,
     /// Only what these tasks do, and all that descend from them; else what all do.
     pub tracked: Option<Vec<Tid>>,
-    /// Call stacks behind each event.
-    pub stacks: StackKinds,
+    /// What events carry: stacks that the kernel writes behind each, and what BPF reads at it.
+    pub contexts: KernelContexts,
 }
 
 /// Whose wake-up stops a recorder.
@@ -76,7 +80,7 @@ impl Default for RecorderConfig {
             without: BTreeSet::new(),
             functions: FunctionPatterns::default(),
             tracked: None,
-            stacks: StackKinds::default(),
+            contexts: KernelContexts::default(),
         }
     }
 }
@@ -96,6 +100,7 @@ pub struct Recorder {
     resumed: Vec<Instant>,
     // Behind the instance: an event that is enabled cannot be removed.
     probes: Option<Probes>,
+    contexts: Option<ContextWatch>,
     functions: Option<TracedFunctions>,
 }
 
@@ -130,16 +135,19 @@ impl Recorder {
         let functions;
         let instance = Instance::create(&tracefs)?;
         functions = TracedFunctions::prepare(&tracefs, &instance, &config.functions)?;
-        let formats = formats(&tracefs, &selected, functions.as_ref(), config.stacks)?;
+        let stacks = config.contexts.stacks();
+        let formats = formats(&tracefs, &selected, functions.as_ref(), stacks)?;
         let filters = kernel_filter::filters(&config.filters, &formats)?;
-        set_up(&instance, config, &selected, &filters)?;
-        if let Some(functions) = &functions {
-            functions.switch_on(&instance)?;
-        }
         let recorded = config
             .cpus
             .clone()
             .unwrap_or_else(|| instance.cpus().to_vec());
+        // Before the events are switched on: it has to run before the kernel writes them.
+        let contexts = read_contexts(config, &selected, &recorded)?;
+        set_up(&instance, config, &selected, &filters)?;
+        if let Some(functions) = &functions {
+            functions.switch_on(&instance)?;
+        }
         let pipes: Result<Vec<_>> = recorded
             .iter()
             .map(|cpu| instance.open_pipe(*cpu, &formats.layout))
@@ -153,6 +161,7 @@ impl Recorder {
             spares: Vec::new(),
             resumed: Vec::new(),
             probes: None,
+            contexts,
             functions,
         };
         if config.mode == Mode::Overwrite {
@@ -249,6 +258,16 @@ impl Recorder {
             .map(stop)
             .collect();
         Ok(pages)
+    }
+
+    /// The rings of what BPF reads at events, for whoever converts these.
+    pub(crate) fn context_rings(&mut self) -> ContextRings {
+        let cpus = self.cpus();
+        let rings = self.contexts.as_mut().map(|contexts| {
+            let ring = |cpu: Cpu| Some((cpu, contexts.ring(cpu)?));
+            cpus.into_iter().filter_map(ring).collect()
+        });
+        rings.unwrap_or_default()
     }
 
     /// What each CPU's ring has counted.
@@ -350,6 +369,43 @@ fn formats(
     Ok(Arc::new(Formats::load(tracefs, &events)?))
 }
 
+/// Where BPF reads what an event carries.
+fn place(event: &EventName) -> ContextPlace {
+    let starts = |begin: &str| event.name.starts_with(begin);
+    let in_interrupt = match event.system.as_str() {
+        "irq_vectors" | "nmi" => true,
+        "irq" => starts("irq_handler_"),
+        "timer" => starts("hrtimer_expire_"),
+        _ => false,
+    };
+    ContextPlace {
+        name: event.name.clone(),
+        in_interrupt,
+    }
+}
+
+/// Starts to read what ftrace does not note, where that is asked for.
+fn read_contexts(
+    config: &RecorderConfig,
+    selected: &Selected,
+    cpus: &[Cpu],
+) -> Result<Option<ContextWatch>> {
+    let Some((wanted, counters)) = config.contexts.asked() else {
+        return Ok(None);
+    };
+    let own = DynamicEvents::group();
+    let has_tracepoint = |event: &&EventName| event.system != "ftrace" && event.system != own;
+    let tracepoints = selected.events.iter().filter(has_tracepoint);
+    let watch = ContextWatch::start(&ContextConfig {
+        wanted,
+        counters: counters.to_vec(),
+        tracepoints: tracepoints.map(place).collect(),
+        buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
+        cpus: cpus.to_vec(),
+    })?;
+    Ok(Some(watch))
+}
+
 fn set_up(
     instance: &Instance,
     config: &RecorderConfig,
@@ -358,7 +414,7 @@ fn set_up(
 ) -> Result<()> {
     instance.set_buffer_size(config.buffer_bytes_per_cpu)?;
     instance.set_overwrite(true)?;
-    instance.set_stacks(config.stacks)?;
+    instance.set_stacks(config.contexts.stacks())?;
     if let Some(cpus) = &config.cpus {
         instance.set_cpus(cpus)?;
     }

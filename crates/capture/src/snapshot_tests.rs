@@ -56,6 +56,7 @@ fn totals(cpu: u32, window: Option<(i64, i64)>) -> CpuTotals {
         damaged_pages: 0,
         backwards: 0,
         stacks: 0,
+        unread: 0,
         size_bytes: 0,
         window: window.map(range),
     }

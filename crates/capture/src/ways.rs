@@ -12,6 +12,7 @@ use crate::kernel_trace::KernelTrace;
 use crate::lanes::{CpuRecord, Lane, Reader, shares};
 use crate::progress::{Progress, Source};
 use crate::raw::{self, RawCpu, RawLane};
+use crate::recorder::ContextRings;
 
 fn covered(mut converter: CpuConverter, begin: Instant) -> Result<CpuConverter> {
     converter.covers(begin)?;
@@ -30,7 +31,7 @@ pub(crate) type Read = (Option<RawCpu>, CpuRecord);
 impl<'a> Lanes<'a> {
     /// Each ring's pages are converted at once.
     pub fn ctf(
-        pipes: &'a mut [PagePipe],
+        (pipes, mut rings): (&'a mut [PagePipe], ContextRings),
         trace: &mut KernelTrace,
         groups: &Arc<ThreadGroups>,
         begin: Instant,
@@ -41,13 +42,24 @@ impl<'a> Lanes<'a> {
             .collect();
         let pipes = pipes.iter_mut().zip(converters?);
         Ok(Lanes::Ctf(
-            pipes.map(|(pipe, to)| Lane::new(pipe, to)).collect(),
+            pipes
+                .map(|(pipe, to)| {
+                    let contexts = rings.remove(&pipe.cpu());
+                    Lane::new(pipe, to).with_contexts(contexts)
+                })
+                .collect(),
         ))
     }
 
     /// They are kept below `root` as they are.
-    pub fn raw(pipes: &'a mut [PagePipe], root: &Path) -> Result<Lanes<'a>> {
-        let lanes = pipes.iter_mut().map(|pipe| RawLane::create(root, pipe));
+    pub fn raw(
+        (pipes, mut rings): (&'a mut [PagePipe], ContextRings),
+        root: &Path,
+    ) -> Result<Lanes<'a>> {
+        let lanes = pipes.iter_mut().map(|pipe| {
+            let contexts = rings.remove(&pipe.cpu());
+            RawLane::create(root, pipe, contexts)
+        });
         Ok(Lanes::Raw(lanes.collect::<Result<_>>()?))
     }
 

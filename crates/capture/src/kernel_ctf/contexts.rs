@@ -2,12 +2,16 @@
 //!
 //! ftrace puts four values before each event (`struct trace_entry`, include/linux/trace_events.h):
 //! its number, flags, how deep preemption and migration were off, and the task. They are copied, so
-//! a context costs the traced CPU nothing.
+//! a context of these costs the traced CPU nothing. What it does not note, BPF reads ([`Asked`]).
 
-use event::{Error, ErrorKind, Field, FieldType, Integer, IntegerMapping, Result, Scope};
+use abi::contexts::{COUNTERS, RawContext};
+use bpf_host::Counter;
+use event::{Cpu, Error, ErrorKind, Field, FieldType, Integer, IntegerMapping, Result, Scope};
 
 use host::capabilities::{Capabilities, Preemption};
 
+use super::asked::Asked;
+use super::counters;
 use super::flags::{HARDIRQ, IRQS_OFF, NEED_RESCHED, NMI, SOFTIRQ, SOFTIRQS_OFF, irq_level};
 use super::groups::ThreadGroups;
 use super::stacks::Stacks;
@@ -38,11 +42,15 @@ enum Context {
     Serving,
     CallstackKernel,
     CallstackUser,
+    Cpu,
+    /// What ftrace does not note.
+    Asked(Asked),
 }
 
-const NAMED: [(&str, Context); 10] = [
+const NAMED: [(&str, Context); 11] = [
     ("tid", Context::Tid),
     ("pid", Context::Pid),
+    ("cpu_id", Context::Cpu),
     ("interruptible", Context::Interruptible),
     ("preemptible", Context::Preemptible),
     ("preempt_count", Context::PreemptCount),
@@ -56,14 +64,30 @@ const NAMED: [(&str, Context); 10] = [
 impl Context {
     fn of(name: &str) -> Option<Context> {
         let found = NAMED.iter().find(|(named, _)| *named == name);
-        found.map(|(_, context)| *context)
+        let asked = || Asked::of(name).map(Context::Asked);
+        found.map(|(_, context)| *context).or_else(asked)
+    }
+
+    /// What it is called; a counter is by the recording's `counters`.
+    fn name(self, counters: &[Counter]) -> String {
+        if let Context::Asked(Asked::Counter(place)) = self {
+            return counters[place].name.clone();
+        }
+        let asked = Asked::all().map(|(name, asked)| (name, Context::Asked(asked)));
+        let found = NAMED
+            .into_iter()
+            .chain(asked)
+            .find(|(_, named)| *named == self);
+        found.map_or("", |(name, _)| name).to_owned()
     }
 
     /// Its field; of a stack also the length before it.
-    fn fields(self) -> impl Iterator<Item = Field> {
-        let name = NAMED.iter().find(|(_, context)| *context == self);
+    fn fields(self, counters: &[Counter]) -> impl Iterator<Item = Field> + use<> {
         // LTTng's names of contexts have a dash where those of their fields cannot.
-        let name = name.map_or("", |(name, _)| name).replace('-', "_");
+        let name = match self {
+            Context::Asked(Asked::Counter(place)) => counters::field_name(&counters[place]),
+            named => named.name(counters).replace('-', "_"),
+        };
         let byte = Integer::le(8, false);
         let length = format!("_{name}_length");
         let counted = FieldType::Integer(Integer::le(32, false));
@@ -75,7 +99,8 @@ impl Context {
         };
         let length_field = is_stack.then(|| field(scope, &length, counted));
         let ty = match self {
-            Context::Tid | Context::Pid => FieldType::Integer(Integer::le(32, true)),
+            Context::Tid | Context::Pid | Context::Cpu => FieldType::Integer(Integer::le(32, true)),
+            Context::Asked(asked) => asked.ty(),
             Context::Serving => {
                 let label = |(value, label): (i64, &&str)| IntegerMapping {
                     label: (*label).to_owned(),
@@ -98,14 +123,15 @@ impl Context {
     }
 
     /// `unpreempted` has the flags under which the kernel counts preemption as off.
-    fn write(self, record: &[u8], groups: &ThreadGroups, unpreempted: u8, out: &mut Vec<u8>) {
-        // A record is never shorter than what stands before each event; one that is has zeros.
-        let byte = |at: usize| record.get(at).copied().unwrap_or(0);
-        let tid = i32::from_le_bytes([TID_AT, TID_AT + 1, TID_AT + 2, TID_AT + 3].map(byte));
+    fn write(self, event: &Carrier<'_>, unpreempted: u8, out: &mut Vec<u8>) {
+        let byte = |at: usize| event.record.get(at).copied().unwrap_or(0);
+        let tid = event.tid();
         let (flags, counts) = (byte(FLAGS_AT), byte(COUNTS_AT));
         match self {
             Context::Tid => out.extend(tid.to_le_bytes()),
-            Context::Pid => out.extend(groups.group(tid).to_le_bytes()),
+            Context::Pid => out.extend(event.groups.group(tid).to_le_bytes()),
+            Context::Cpu => out.extend(event.cpu.0.to_le_bytes()),
+            Context::Asked(asked) => asked.write(event.moment, out),
             Context::Interruptible => out.push((flags & IRQS_OFF == 0).into()),
             Context::Preemptible => {
                 let is_off = counts & PREEMPTION_OFF != 0 || flags & unpreempted != 0;
@@ -119,6 +145,28 @@ impl Context {
             Context::CallstackKernel | Context::CallstackUser => {}
         }
     }
+}
+
+/// An event, and what is known of the moment when it happened.
+pub(super) struct Carrier<'e> {
+    pub record: &'e [u8],
+    pub cpu: Cpu,
+    pub groups: &'e ThreadGroups,
+    /// What BPF read.
+    pub moment: &'e RawContext,
+}
+
+impl Carrier<'_> {
+    fn tid(&self) -> i32 {
+        tid_of(self.record)
+    }
+}
+
+/// The task that an event is of. A record is never shorter than what stands before each event; one
+/// that is has zeros.
+pub(super) fn tid_of(record: &[u8]) -> i32 {
+    let byte = |at: usize| record.get(at).copied().unwrap_or(0);
+    i32::from_le_bytes([TID_AT, TID_AT + 1, TID_AT + 2, TID_AT + 3].map(byte))
 }
 
 fn field(scope: Scope, name: &str, ty: FieldType) -> Field {
@@ -141,17 +189,24 @@ pub struct KernelContexts {
     contexts: Vec<Context>,
     /// On PREEMPT_RT softirqs run in tasks, which are preempted.
     is_rt: bool,
+    /// What each CPU counts, by the places that contexts name.
+    counters: Vec<Counter>,
+    /// What BPF is to read; none where ftrace notes all of it.
+    wanted: Option<u32>,
 }
 
 impl KernelContexts {
     /// Whether an event of the kernel can carry what is called so.
     pub fn has(name: &str) -> bool {
-        Context::of(name).is_some()
+        Context::of(name).is_some() || name.starts_with("perf:")
     }
 
     /// All names, for messages.
     pub fn names() -> String {
-        NAMED.map(|(name, _)| name).join(", ")
+        let asked = Asked::all().map(|(name, _)| name);
+        let named = NAMED.into_iter().map(|(name, _)| name).chain(asked);
+        let all: Vec<&str> = named.chain(["perf:cpu:COUNTER"]).collect();
+        all.join(", ")
     }
 
     /// The contexts of these names, each once.
@@ -159,13 +214,12 @@ impl KernelContexts {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a name that is none.
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self> {
-        let mut contexts = Vec::new();
+        let (mut contexts, mut counters) = (Vec::new(), Vec::new());
         for name in names {
             let Some(context) = Context::of(name) else {
-                let what = "not a context of the kernel's events";
-                return Err(Error::new(ErrorKind::InvalidInput, what)
-                    .found(format!("'{name}'"))
-                    .fix(format!("one of {}", KernelContexts::names())));
+                counters.push(counter(name)?);
+                contexts.push(Context::Asked(Asked::Counter(counters.len() - 1)));
+                continue;
             };
             // Whose addresses they are is part of what they say.
             let whose = (context == Context::CallstackUser).then_some(Context::Pid);
@@ -175,9 +229,16 @@ impl KernelContexts {
                 }
             }
         }
+        if counters.len() > COUNTERS {
+            return Err(Error::new(ErrorKind::Unsupported, "too many counters")
+                .found(format!("{} of perf:cpu", counters.len()))
+                .fix(format!("ask for {COUNTERS} at most, or record twice")));
+        }
         Ok(KernelContexts {
-            contexts,
             is_rt: false,
+            counters,
+            wanted: wanted(&contexts),
+            contexts,
         })
     }
 
@@ -197,10 +258,7 @@ impl KernelContexts {
     /// Their names, from which [`KernelContexts::new`] makes the same, and whether the kernel is
     /// one of PREEMPT_RT.
     pub(crate) fn facts(&self) -> (Vec<String>, bool) {
-        let name = |context: &Context| {
-            let found = NAMED.iter().find(|(_, named)| named == context);
-            found.map_or(String::new(), |(name, _)| (*name).to_owned())
-        };
+        let name = |context: &Context| context.name(&self.counters);
         (self.contexts.iter().map(name).collect(), self.is_rt)
     }
 
@@ -212,9 +270,21 @@ impl KernelContexts {
         }
     }
 
+    /// Whether somebody has to read, as events happen, what ftrace does not note with them.
+    pub fn needs_reader(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    /// What BPF is to read at each event for them, and what each CPU is to count; none where
+    /// ftrace notes all of it.
+    pub(crate) fn asked(&self) -> Option<(u32, &[Counter])> {
+        Some((self.wanted?, &self.counters))
+    }
+
     /// Their fields in this scope.
     pub(super) fn fields(&self, scope: Scope) -> impl Iterator<Item = Field> {
-        let all = self.contexts.iter().flat_map(|context| context.fields());
+        let all = self.contexts.iter();
+        let all = all.flat_map(|context| context.fields(&self.counters));
         all.filter(move |field| field.scope == scope)
     }
 
@@ -229,16 +299,50 @@ impl KernelContexts {
         }
     }
 
-    /// The values of the others for `record`, in front of its own.
-    pub(super) fn write(&self, record: &[u8], groups: &ThreadGroups, out: &mut Vec<u8>) {
+    /// The values of the others for `event`, in front of its own.
+    pub(super) fn write(&self, event: &Carrier<'_>, out: &mut Vec<u8>) {
         let softirqs = match self.is_rt {
             true => 0,
             false => SOFTIRQ | SOFTIRQS_OFF,
         };
         for context in &self.contexts {
-            context.write(record, groups, HARDIRQ | NMI | softirqs, out);
+            context.write(event, HARDIRQ | NMI | softirqs, out);
         }
     }
+}
+
+/// What BPF is to read for these.
+fn wanted(contexts: &[Context]) -> Option<u32> {
+    let of = |context: &Context| match context {
+        Context::Asked(asked) => Some(asked.wanted()),
+        _ => None,
+    };
+    contexts.iter().filter_map(of).reduce(|all, one| all | one)
+}
+
+/// What a CPU counts, by LTTng's name.
+fn counter(name: &str) -> Result<Counter> {
+    if let Some(word) = name.strip_prefix("perf:thread:") {
+        let what = "events of the kernel carry what their CPU counted, not a thread";
+        return Err(Error::new(ErrorKind::Unsupported, what)
+            .found(format!("'{name}'"))
+            .fix(format!("perf:cpu:{word}")));
+    }
+    let known = name.strip_prefix(counters::PREFIX);
+    let counter = known.and_then(counters::counter);
+    counter.ok_or_else(|| {
+        let error = Error::new(
+            ErrorKind::InvalidInput,
+            "not a context of the kernel's events",
+        );
+        let error = error.found(format!("'{name}'"));
+        match known {
+            Some(_) => {
+                error.fix("a counter as perf calls it: perf:cpu:page-faults, perf:cpu:cycles")
+            }
+            None => error.fix(format!("one of {}", KernelContexts::names())),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -252,7 +356,19 @@ mod tests {
             let contexts = KernelContexts::new([name]).expect("a context");
             let record = [&[1, 0, flags, counts][..], &7_i32.to_le_bytes()].concat();
             let mut out = Vec::new();
-            contexts.write(&record, &groups, &mut out);
+            let event = Carrier {
+                record: &record,
+                cpu: Cpu(3),
+                groups: &groups,
+                moment: &RawContext {
+                    comm: *b"app\0 was longer\0",
+                    prio: -51,
+                    ids: [1, 2, 3, 4, 5, 6],
+                    counters: [9, 8, 7, 6],
+                    ..RawContext::default()
+                },
+            };
+            contexts.write(&event, &mut out);
             assert_eq!(out, expect, "{name} {flags:#x} {counts:#x}");
         };
         check(0, 0, "tid", &[7, 0, 0, 0]);
@@ -273,6 +389,11 @@ mod tests {
         check(SOFTIRQ, 0, "irq_context", &[1]);
         check(SOFTIRQ | HARDIRQ, 0, "irq_context", &[2]);
         check(NMI | HARDIRQ, 0, "irq_context", &[3]);
+        check(0, 0, "cpu_id", &[3, 0, 0, 0]);
+        check(0, 0, "procname", b"app\0");
+        check(0, 0, "prio", &[0xcd, 0xff, 0xff, 0xff]);
+        check(0, 0, "egid", &[5, 0, 0, 0]);
+        check(0, 0, "perf:cpu:cs", &[9, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
@@ -283,7 +404,27 @@ mod tests {
             .map(|field| field.name.to_string())
             .collect();
         assert_eq!(names, ["tid", "preemptible"]);
-        let refused = KernelContexts::new(["procname"]).expect_err("applications' alone");
-        assert_eq!(refused.value_found(), Some("'procname'"));
+        let refused = KernelContexts::new(["pthread_id"]).expect_err("applications' alone");
+        assert_eq!(refused.value_found(), Some("'pthread_id'"));
+        let refused = KernelContexts::new(["perf:thread:cycles"]).expect_err("of a thread");
+        assert_eq!(refused.fixed_by(), Some("perf:cpu:cycles"));
+        let counted = ["cycles", "cs", "faults", "branches", "instructions"];
+        let counted = counted.map(|name| format!("perf:cpu:{name}"));
+        let refused = KernelContexts::new(counted.iter().map(String::as_str));
+        assert!(refused.is_err_and(|error| error.what() == "too many counters"));
+    }
+
+    #[test]
+    fn what_ftrace_notes_asks_bpf_for_nothing() {
+        let asked = |name| {
+            let contexts = KernelContexts::new([name]).expect("a context");
+            contexts
+                .asked()
+                .map(|(wanted, counters)| (wanted, counters.len()))
+        };
+        assert_eq!(asked("tid"), None);
+        assert_eq!(asked("callstack-kernel"), None);
+        assert_eq!(asked("ppid"), Some((abi::contexts::WANTED_TASK, 0)));
+        assert_eq!(asked("perf:cpu:cs"), Some((0, 1)));
     }
 }

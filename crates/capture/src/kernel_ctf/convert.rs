@@ -7,8 +7,11 @@ use ctf::writer::{StreamTotals, StreamWriter};
 use event::{Cpu, Instant, Result, TimeRange};
 use ftrace::Page;
 
+use super::asked::NOTHING_KNOWN;
+use super::contexts::{Carrier, tid_of};
 use super::current::Current;
 use super::groups::ThreadGroups;
+use super::moments::Moments;
 use super::stacks::{Side, StackQueue, Stacks, Waiting};
 use super::{KernelClasses, NewTask};
 
@@ -38,6 +41,8 @@ pub struct CpuTotals {
     pub backwards: u64,
     /// Records of call stacks.
     pub stacks: u64,
+    /// Events of which contexts were asked that nobody could read.
+    pub unread: u64,
     /// Bytes of the stream's file.
     pub size_bytes: u64,
     /// The first and the last event; none without events.
@@ -55,6 +60,7 @@ impl CpuTotals {
             damaged_pages: 0,
             backwards: 0,
             stacks: 0,
+            unread: 0,
             size_bytes: 0,
             window: None,
         }
@@ -89,8 +95,11 @@ pub struct CpuConverter {
     damaged_pages: u64,
     backwards: u64,
     stacks: u64,
+    unread: u64,
     /// Events that wait for their stacks.
     queue: StackQueue,
+    /// What BPF read as they happened.
+    moments: Moments,
     /// From the pages' clock to the trace's.
     shift_ns: i64,
     /// When the ring stood still, from the last moment at which it ran; the last one first.
@@ -128,7 +137,9 @@ impl CpuConverter {
             damaged_pages: 0,
             backwards: 0,
             stacks: 0,
+            unread: 0,
             queue: StackQueue::default(),
+            moments: Moments::default(),
             shift_ns: 0,
             stops_ns: Vec::new(),
             end_ns: u64::MAX,
@@ -151,6 +162,16 @@ impl CpuConverter {
             end_ns: nanoseconds(end),
             ..self
         }
+    }
+
+    /// The same for events of which BPF read `moments`.
+    pub(crate) fn at_moments(self, moments: Moments) -> Self {
+        CpuConverter { moments, ..self }
+    }
+
+    /// What BPF read, for more to be added before the pages that were read before it.
+    pub(crate) fn moments(&mut self) -> &mut Moments {
+        &mut self.moments
     }
 
     /// Counts the stops that were over by `time_ns`.
@@ -316,7 +337,8 @@ impl CpuConverter {
             self.damaged_pages,
             self.backwards,
             self.stacks,
-        ) = (0, 0, 0, 0);
+            self.unread,
+        ) = (0, 0, 0, 0, 0);
         // Each stream says by itself who has the CPU.
         self.current.forget();
         self.last_ns = self.last_ns.max(from_ns);
@@ -403,13 +425,33 @@ impl CpuConverter {
             self.stream.event(self.current_class, time, &self.payload)?;
             self.payload.truncate(shared);
         }
-        classes
-            .contexts
-            .write(record, &self.groups, &mut self.payload);
+        self.write_contexts(classes, time_ns, record)?;
         let group_of = |tid| self.groups.group(tid);
         classes.plans[index as usize].run(record, group_of, &mut self.payload);
         self.stream
             .event(index, Instant::from_ns(time_ns as i64), &self.payload)
+    }
+
+    /// The contexts in front of the event's own fields.
+    fn write_contexts(
+        &mut self,
+        classes: &KernelClasses,
+        time_ns: u64,
+        record: &[u8],
+    ) -> Result<()> {
+        let moment = match classes.contexts.asked() {
+            Some(_) => self.moments.at(time_ns, tid_of(record))?,
+            None => Some(&NOTHING_KNOWN),
+        };
+        self.unread += u64::from(moment.is_none());
+        let event = Carrier {
+            record,
+            cpu: self.cpu,
+            groups: &self.groups,
+            moment: moment.unwrap_or(&NOTHING_KNOWN),
+        };
+        classes.contexts.write(&event, &mut self.payload);
+        Ok(())
     }
 
     /// `task_newtask` comes before the fork that names its threads.
@@ -443,6 +485,7 @@ impl CpuConverter {
             damaged_pages: self.damaged_pages,
             backwards: self.backwards,
             stacks: self.stacks,
+            unread: self.unread,
             window: self.first_ns.map(|first_ns| TimeRange {
                 begin: Instant::from_ns(first_ns as i64),
                 end: Instant::from_ns(self.event_ns as i64),

@@ -3,11 +3,14 @@
 //! [`KernelClasses::compile`] turns formats into event classes and plans once; a [`CpuConverter`]
 //! per CPU then runs them over pages. Names, types and values are those of [`ftrace::lttng`].
 
+mod asked;
 mod contexts;
 mod convert;
+mod counters;
 mod current;
 mod flags;
 mod groups;
+mod moments;
 mod stacks;
 
 use event::{EventClass, Field, Scope};
@@ -18,6 +21,7 @@ pub use contexts::KernelContexts;
 pub use convert::{Before, CpuConverter, CpuTotals};
 pub(crate) use current::class as class_of_current;
 pub use groups::ThreadGroups;
+pub(crate) use moments::Moments;
 use stacks::StackRecords;
 pub(crate) use stacks::{KERNEL_STACK, USER_STACK};
 

@@ -9,9 +9,9 @@ use ctf::writer::StagedDir;
 use event::{Cpu, Error, Instant, Result};
 use ftrace::{Formats, Page, PageLayout};
 
-use super::facts::{FOLDER, RawCpu, RawFacts, pages_of};
+use super::facts::{FOLDER, RawCpu, RawFacts, contexts_of, pages_of};
 use crate::kernel_ctf::{
-    Before, CpuConverter, CpuTotals, KernelClasses, KernelContexts, ThreadGroups,
+    Before, CpuConverter, CpuTotals, KernelClasses, KernelContexts, Moments, ThreadGroups,
 };
 use crate::kernel_trace::KernelTrace;
 
@@ -104,6 +104,12 @@ pub fn convert_raw(from: &Path, to: &Path) -> Result<RawSummary> {
         let file = File::open(&path).map_err(|error| missing(&path, error))?;
         let mut converter = trace.cpu(Cpu(cpu.cpu), &groups)?;
         converter.covers(Instant::from_ns(facts.begin_ns))?;
+        let kept = cpu
+            .context_bytes
+            .map(|bytes| kept(from, Cpu(cpu.cpu), bytes));
+        if let Some(kept) = kept.transpose()? {
+            converter = converter.at_moments(kept);
+        }
         let mut pages = Pages {
             file,
             facts: cpu.clone(),
@@ -142,6 +148,13 @@ pub fn convert_raw(from: &Path, to: &Path) -> Result<RawSummary> {
 fn missing(path: &Path, error: std::io::Error) -> Error {
     Error::io(format!("cannot read {}", path.display()), error)
         .fix("copy the whole folder that rtscope record --raw wrote")
+}
+
+/// What BPF read at the events of `cpu`.
+fn kept(from: &Path, cpu: Cpu, record_bytes: usize) -> Result<Moments> {
+    let path = contexts_of(from, cpu);
+    let file = File::open(&path).map_err(|error| missing(&path, error))?;
+    Ok(Moments::kept(file, record_bytes))
 }
 
 /// The last losses of a CPU, and the end of its stream; and how much of it could not be read.

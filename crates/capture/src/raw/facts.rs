@@ -46,6 +46,9 @@ pub(crate) struct RawCpu {
     pub pages: u64,
     /// How many it had overwritten when page so and so was read, where that grew.
     pub overruns: Vec<(u64, u64)>,
+    /// How long each record is of what BPF read at its events, where it did.
+    #[serde(default)]
+    pub context_bytes: Option<usize>,
 }
 
 impl RawCpu {
@@ -137,6 +140,11 @@ pub fn is_raw(path: &Path) -> bool {
 pub(super) fn pages_of(root: &Path, cpu: Cpu) -> PathBuf {
     let folder = root.join(FOLDER).join(format!("per_cpu/cpu{}", cpu.0));
     folder.join("trace_pipe_raw")
+}
+
+/// Where what BPF read at the events of `cpu` is.
+pub(super) fn contexts_of(root: &Path, cpu: Cpu) -> PathBuf {
+    pages_of(root, cpu).with_file_name("contexts")
 }
 
 /// Copies what tracefs says of the events.

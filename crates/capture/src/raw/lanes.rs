@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as StdInstant;
 
+use bpf_host::ContextRing;
 use event::{Cpu, Result};
 use ftrace::{Instance, PagePipe, Spliced, Splicer};
 
-use super::facts::{RawCpu, pages_of};
+use super::facts::{RawCpu, contexts_of, pages_of};
 use crate::kernel_ctf::CpuTotals;
 use crate::lanes::CpuRecord;
 use crate::progress::POLL_PERIOD;
@@ -24,19 +25,37 @@ pub(crate) struct RawLane<'a> {
     page: Vec<u8>,
     pages: u64,
     facts: RawCpu,
+    /// What BPF reads at its events, and where that is kept.
+    contexts: Option<(ContextRing, File)>,
 }
 
 impl<'a> RawLane<'a> {
-    pub fn create(root: &Path, pipe: &'a mut PagePipe) -> Result<RawLane<'a>> {
+    pub fn create(
+        root: &Path,
+        pipe: &'a mut PagePipe,
+        contexts: Option<ContextRing>,
+    ) -> Result<RawLane<'a>> {
         let path = pages_of(root, pipe.cpu());
         let folder = path.parent().unwrap_or(root);
         let created = std::fs::create_dir_all(folder).and_then(|()| File::create(&path));
         let file = created.map_err(|error| ctf::writer::write_error(&path, error))?;
+        let keep = |ring: ContextRing| {
+            let path = contexts_of(root, pipe.cpu());
+            let file = File::create(&path);
+            let file = file.map_err(|error| ctf::writer::write_error(&path, error))?;
+            Ok((ring, file))
+        };
+        let contexts = contexts.map(keep).transpose()?;
+        let context_bytes = contexts.as_ref().map(|(ring, _)| ring.record_bytes());
         Ok(RawLane {
             splicer: Splicer::new().ok(),
             page: vec![0; pipe.page_size_bytes()],
             pages: 0,
-            facts: RawCpu::new(pipe.cpu()),
+            facts: RawCpu {
+                context_bytes,
+                ..RawCpu::new(pipe.cpu())
+            },
+            contexts,
             pipe,
             file,
             path,
@@ -73,6 +92,16 @@ impl<'a> RawLane<'a> {
         Ok(())
     }
 
+    /// Keeps what BPF read.
+    fn keep_contexts(&mut self) -> Result<()> {
+        let Some((ring, file)) = &mut self.contexts else {
+            return Ok(());
+        };
+        let mut written = Ok(());
+        ring.take(|records, _| written = file.write_all(records))?;
+        written.map_err(|error| self.write_error(error))
+    }
+
     fn finish(mut self, instance: &Instance) -> Result<(RawCpu, CpuRecord)> {
         let statistics = instance.statistics(self.pipe.cpu())?;
         self.facts.lost = statistics.lost();
@@ -107,6 +136,7 @@ pub(crate) fn read_lanes(
         let begin = StdInstant::now();
         for lane in &mut lanes {
             lane.empty(instance, last)?;
+            lane.keep_contexts()?;
         }
         if last {
             let lanes = lanes.into_iter();

@@ -76,7 +76,7 @@ impl<'s> Flight<'s> {
                 cpus: record.cpus.clone(),
                 filters: record.filters.clone(),
                 functions: record.functions.clone(),
-                stacks: record.contexts.stacks(),
+                contexts: record.contexts.clone(),
                 ..RecorderConfig::default()
             })?;
             let recorder = recorder.with_probes(probes);

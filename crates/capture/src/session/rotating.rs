@@ -201,6 +201,7 @@ impl<'a> Kernel<'a> {
         capabilities: &Capabilities,
         mut begun: Begun<'_>,
     ) -> Over {
+        let rings = self.recorder.context_rings();
         let (instance, pipes) = self.recorder.parts();
         let fills = Fills::default();
         let (drained, failed) = (AtomicBool::new(false), begun.failed);
@@ -213,7 +214,7 @@ impl<'a> Kernel<'a> {
             cpus: &cpus,
         };
         std::thread::scope(|scope| {
-            let lanes = match written.lanes(pipes, &mut begun.archive, &self.of) {
+            let lanes = match written.lanes((pipes, rings), &mut begun.archive, &self.of) {
                 Ok(lanes) => lanes,
                 Err(error) => return (Err(error), begun.archive, Got::default()),
             };

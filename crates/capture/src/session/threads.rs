@@ -11,6 +11,7 @@ use super::archive::{Archive, Got, OfKernel};
 use crate::housekeeping;
 use crate::lanes::{CpuRecord, Lane, Reader, shares};
 use crate::record::READERS_MAX;
+use crate::recorder::ContextRings;
 use crate::syscalls::{CallsSummary, SyscallRecorder};
 use crate::turn::{Ended, Fills, Turn, Turns};
 
@@ -39,7 +40,7 @@ impl<'w> Written<'w> {
     /// The ways of all CPUs into the first archive.
     pub fn lanes<'p>(
         &self,
-        pipes: &'p mut [PagePipe],
+        (pipes, mut rings): (&'p mut [PagePipe], ContextRings),
         archive: &mut Archive,
         of: &OfKernel<'_>,
     ) -> Result<Vec<Lane<'p>>> {
@@ -49,7 +50,8 @@ impl<'w> Written<'w> {
             if let Some(trace) = archive.kernel() {
                 let mut converter = trace.cpu(pipe.cpu(), &of.groups)?;
                 converter.covers(begin)?;
-                lanes.push(Lane::new(pipe, converter));
+                let contexts = rings.remove(&pipe.cpu());
+                lanes.push(Lane::new(pipe, converter).with_contexts(contexts));
             }
         }
         Ok(lanes)

@@ -143,6 +143,12 @@ impl UserConfig {
         Ok(self)
     }
 
+    /// Whether events of applications can carry what is called so.
+    pub fn has_context(word: &str) -> bool {
+        let told = app_contexts::parted(&[word.to_owned()]);
+        told.is_ok_and(|(_, words)| words.is_empty() || contexts::parse(&words).is_ok())
+    }
+
     /// Looks for processes in `directory` alone, as `RTSCOPE_DIR` tells them.
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());

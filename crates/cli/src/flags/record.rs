@@ -41,9 +41,12 @@ pub struct RecordWhat {
     pub rings_per_user: Option<String>,
     /// What each event carries too, as in procname,prio
     ///
-    /// Of applications: procname, prio, policy, cpu_id, ip, vuid, pid_ns and more. Of the kernel:
-    /// tid, pid, interruptible, preemptible, preempt_count, migratable, need_reschedule,
-    /// irq_context, callstack-kernel, callstack-user. docs/contexts.md has them all.
+    /// Of both: procname, prio, vpid, vtid, cpu_id, vuid, veuid, vsuid, vgid, vegid, vsgid,
+    /// cgroup_ns, ipc_ns, mnt_ns, net_ns, pid_ns, time_ns, user_ns, uts_ns. Of the kernel alone:
+    /// tid, pid, ppid, vppid, nice, uid, euid, suid, gid, egid, sgid, hostname, interruptible,
+    /// preemptible, preempt_count, migratable, need_reschedule, irq_context, callstack-kernel,
+    /// callstack-user, perf:cpu:COUNTER. Of applications alone: policy, ip, $app.PROVIDER:CONTEXT.
+    /// docs/contexts.md says of when each is, and what it costs.
     #[arg(long, value_name = "LIST")]
     pub context: Vec<String>,
     /// EVENT only where EXPR holds; repeatable

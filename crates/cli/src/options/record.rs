@@ -147,17 +147,23 @@ fn is_raw(typed: &flags::Record, usual: &RecordOptions) -> Result<bool> {
 /// What the kernel's events are to carry, and what those of applications are.
 fn contexts(what: &flags::RecordWhat, kernel: bool) -> Result<(KernelContexts, Vec<String>)> {
     let words = what.context.iter().flat_map(|words| words.split(','));
-    let words = words.map(str::trim);
-    let (of_kernel, of_applications): (Vec<&str>, Vec<&str>) =
-        words.partition(|word| KernelContexts::has(word));
-    match (of_kernel.first(), of_applications.first()) {
-        (Some(word), _) if !kernel => Err(no_kernel(word)),
-        (_, Some(word)) if what.user.is_empty() => Err(no_applications(word)),
-        _ => Ok((
-            KernelContexts::new(of_kernel)?,
-            of_applications.into_iter().map(str::to_owned).collect(),
-        )),
+    let (mut of_kernel, mut of_applications) = (Vec::new(), Vec::new());
+    for word in words.map(str::trim) {
+        let can = (KernelContexts::has(word), UserConfig::has_context(word));
+        match (can, kernel, what.user.is_empty()) {
+            ((true, false), false, _) => return Err(no_kernel(word)),
+            ((false, true), _, true) => return Err(no_applications(word)),
+            // What nobody has is refused by whoever is recorded.
+            ((false, false), _, true) => of_kernel.push(word),
+            ((false, false), _, false) => of_applications.push(word.to_owned()),
+            ((has_kernel, has_user), ..) => {
+                of_kernel.extend((has_kernel && kernel).then_some(word));
+                let is_told = has_user && !what.user.is_empty();
+                of_applications.extend(is_told.then(|| word.to_owned()));
+            }
+        }
     }
+    Ok((KernelContexts::new(of_kernel)?, of_applications))
 }
 
 /// A context of the kernel's events, and none of these are recorded.
@@ -174,8 +180,7 @@ fn no_applications(word: &str) -> Error {
     Error::new(ErrorKind::Unsupported, what)
         .found(format!("--context {word}, and no --user"))
         .fix(format!(
-            "leave it out: who has each CPU follows from sched_switch, as in rtscope cat TRACE \
-             --filter '$procname == \"app\" && $prio < 0'; add --user; or take one of {}",
+            "leave it out, add --user, or take one of {}",
             KernelContexts::names()
         ))
 }
@@ -252,7 +257,7 @@ mod tests {
                 let found =
                     found.map_err(|error| error.value_found().unwrap_or_default().to_owned());
                 let expect = expect.map(|(kernel, of_applications)| {
-                    let names = ["tid", "preemptible"].into_iter().take(kernel);
+                    let names = ["tid", "preemptible", "vuid"].into_iter().take(kernel);
                     let of_applications = of_applications.iter().map(|name| (*name).to_owned());
                     (
                         KernelContexts::new(names).expect("contexts"),
@@ -262,14 +267,17 @@ mod tests {
                 assert_eq!(found, expect.map_err(str::to_owned), "{context}");
             };
         check("tid,preemptible", false, true, Ok((2, &[])));
-        check("tid, procname", true, true, Ok((1, &["procname"])));
-        check("procname", true, false, Ok((0, &["procname"])));
+        check("tid, policy", true, true, Ok((1, &["policy"])));
+        check("tid,preemptible, vuid", true, true, Ok((3, &["vuid"])));
+        check("vuid", true, false, Ok((0, &["vuid"])));
         check(
-            "procname",
+            "policy",
             false,
             true,
-            Err("--context procname, and no --user"),
+            Err("--context policy, and no --user"),
         );
+        check("nonsense", false, true, Err("'nonsense'"));
+        check("nonsense", true, true, Err("'nonsense'"));
         check("tid", true, false, Err("--context tid, and --user alone"));
     }
 

@@ -106,6 +106,15 @@ impl SessionOptions {
                     .fix("leave one of them away"));
             }
         }
+        if flight && record.contexts.needs_reader() {
+            let what = "a session in flight keeps no contexts that ftrace does not note";
+            return Err(Error::new(ErrorKind::Unsupported, what)
+                .found("flight, and such a context")
+                .fix(
+                    "leave --flight out, or ask for tid, pid, cpu_id, interruptible, preemptible, \
+                     preempt_count, migratable, need_reschedule, irq_context or call stacks",
+                ));
+        }
         let output = typed.output.clone().or(file.output);
         record.output = output.unwrap_or_else(|| format!("rtscope-{name}").into());
         let duration = either(&typed.duration, &file.duration);
@@ -284,6 +293,7 @@ mod tests {
             "in flight",
         );
         check("night --flight", Some("rotate_size = '5M'"), "in flight");
+        check("night --flight --context tid,prio", None, "in flight");
         check("night", Some("events = ['sched']\nevents = []"), "line 2");
     }
 }

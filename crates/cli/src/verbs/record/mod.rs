@@ -204,6 +204,7 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
         );
     }
     calls(&mut text, &summary.calls);
+    contexts(&mut text, summary);
     applications(&mut text, summary, config);
     for absent in &summary.absent {
         let _ = writeln!(text, "this kernel has no {absent}");
@@ -263,6 +264,19 @@ fn streamed_ending(
     match stream.rest.is_empty() {
         true => Ok(Outcome::Fine),
         false => Ok(Outcome::Inconclusive),
+    }
+}
+
+/// What could not be read beside events.
+fn contexts(text: &mut String, summary: &RecordSummary) {
+    let of_cpus = summary.cpus.iter().map(|cpu| cpu.written.unread);
+    let unread: u64 = of_cpus.sum();
+    if unread > 0 {
+        let _ = writeln!(
+            text,
+            "{unread} events have no values of contexts: nobody could read them at events of \
+             probes and functions, or there was no room; a larger --buffer has more"
+        );
     }
 }
 
