@@ -15,10 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 #define CLOCK_ATTEMPTS 8
 
 /* Areas begin at a page of whatever size the machine has; the controls follow the header, with
@@ -244,16 +240,28 @@ void rtscope_file_give(struct rtscope_file *file, uint32_t set, uint64_t per_use
         close(giving.fd);
 }
 
+/* Whether rings can wait for their memory until there is an event for them: those of children, most
+ * of which write none. Where a user's files have a bound it is counted, which takes more than an
+ * event may. */
+static int can_wait(const struct rtscope_file *file, const struct rtscope_set_plan *set)
+{
+    return rtscope_forks_in_child() && !set->rings.per_user &&
+           madvise(file->header, 1, MADV_POPULATE_WRITE) == 0;
+}
+
 static void make_rings(struct rtscope_file *file, int fd, const struct rtscope_settings *settings,
                        int folder)
 {
+    rtscope_write_late_sets = 0;
     for (uint32_t place = 0; place < file->header->sets_length; place++) {
         const struct rtscope_set_plan *const set = &settings->sets[place];
         struct giving giving = {file, fd, place, 0};
         make_absent(file->header, place);
         if (!rtscope_set_takes_memory(set))
             continue;
-        if (set->rings.per_user)
+        if (can_wait(file, set))
+            rtscope_write_late_sets |= 1u << place;
+        else if (set->rings.per_user)
             give_within(&giving, folder, set->rings.per_user);
         else
             rtscope_cpus_online(give_ring, &giving);

@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 /* A program's own function of the same name stays its own, also where the library is preloaded. */
 #pragma GCC visibility push(hidden)
 
@@ -346,6 +350,8 @@ extern uint32_t rtscope_write_block_ns;
  * that is not a view writes into set 0. */
 extern struct rtscope_object rtscope_write_views[RTSCOPE_SETS_MAX];
 extern volatile uint32_t *rtscope_write_modes[RTSCOPE_SETS_MAX];
+/* A bit for each set whose rings get their memory with their first event. */
+extern unsigned rtscope_write_late_sets;
 
 /* A switch as what is changed in one step. */
 typedef uint64_t __attribute__((may_alias)) rtscope_switch_word;

@@ -138,7 +138,7 @@ static void switch_on(uint64_t offset, unsigned sets)
 {
     void *const own = (char *)process.file.header + offset;
     for (uint32_t place = 0; place < process.settings.sets_length; place++)
-        if (sets & ~process.warm_sets & 1u << place)
+        if (sets & ~process.warm_sets & ~rtscope_write_late_sets & 1u << place)
             warm(place);
     rtscope_switch_give(own, sets);
 }

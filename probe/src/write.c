@@ -3,10 +3,12 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 /* After so many aborts an event counts as lost: a debugger that steps aborts each time. */
@@ -18,13 +20,45 @@ uint32_t rtscope_write_block_ns;
 struct rtscope_object rtscope_write_views[RTSCOPE_SETS_MAX];
 volatile uint32_t *rtscope_write_modes[RTSCOPE_SETS_MAX];
 
-/* What happens to an event that is written through `object` when its ring is full. */
-static uint32_t mode_of(const struct rtscope_object *object)
+unsigned rtscope_write_late_sets;
+
+/* The set that is written to through `object`. */
+static size_t set_of(const struct rtscope_object *object)
 {
     for (size_t set = 1; set < RTSCOPE_SETS_MAX; set++)
         if (object == &rtscope_write_views[set])
-            return *rtscope_write_modes[set];
-    return *rtscope_write_modes[0];
+            return set;
+    return 0;
+}
+
+/* What happens to an event when its ring is full. */
+static uint32_t mode_of(const struct rtscope_object *object)
+{
+    return *rtscope_write_modes[set_of(object)];
+}
+
+/*
+ * Gives a ring its memory at its first event, in a child of fork, whether or not another thread
+ * does the same: the one system call that an event ever makes. Returns whether it has some; one
+ * that is refused is the last that asks for this set.
+ */
+static int take_memory(const struct rtscope_object *object, uint32_t cpu)
+{
+    const unsigned set = 1u << set_of(object);
+    struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
+    uint64_t full = -object->ring_bytes;
+    const int error = errno;
+    if (!(__atomic_load_n(&rtscope_write_late_sets, __ATOMIC_RELAXED) & set))
+        return 0;
+    if (madvise(object->data + cpu * object->ring_bytes, object->ring_bytes,
+                MADV_POPULATE_WRITE) != 0) {
+        __atomic_fetch_and(&rtscope_write_late_sets, ~set, __ATOMIC_RELAXED);
+        errno = error;
+        return 0;
+    }
+    __atomic_store_n(&ring->absent, 0, __ATOMIC_RELEASE);
+    __atomic_compare_exchange_n(&ring->tail, &full, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    return 1;
 }
 
 int64_t rtscope_clock_ahead_ns;
@@ -123,6 +157,8 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
     const int crosses = (head ^ (head + words * 8 - 1)) > mask;
     const uint64_t end = crosses ? (head | mask) + 1 : head + words * 8;
     if (*(const volatile uint64_t *)&ring->absent) {
+        if (take_memory(object, cpu))
+            return 1;
         count(object, area, RTSCOPE_LOSS_NO_RING);
         return 0;
     }
@@ -208,7 +244,7 @@ static void write_by_turns(const struct rtscope_object *object, uint64_t first,
         const uint32_t index = (begin + step) % object->rings_length;
         struct rtscope_ring *const ring = rtscope_ring_(object, index);
         uint64_t nobody = 0;
-        if (*(const volatile uint64_t *)&ring->absent)
+        if (*(const volatile uint64_t *)&ring->absent && !take_memory(object, index))
             continue;
         cause = RTSCOPE_LOSS_BUSY;
         if (!__atomic_compare_exchange_n(&ring->owner, &nobody, 1, 0, __ATOMIC_ACQUIRE,

@@ -449,6 +449,35 @@ fn a_child_of_fork_tries_for_rings_of_its_own_and_is_named_where_it_finds_none()
     check("$0; (ulimit -n 4; $0)", &[1, 1], 2);
 }
 
+/// A child writes its first event when a recorder has long found it, then more than its rings hold.
+const FIRST_LATE: &str = r#"
+#include <rtscope/event.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    RTSCOPE_EVENT(forks, parent);
+    if (fork())
+        return wait(0) < 0;
+    for (unsigned turn = 0; turn < 10; turn++) {
+        usleep(200000);
+        for (unsigned i = 0; i < 5000; i++)
+            RTSCOPE_EVENT(forks, child, u64("i", i));
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_child_is_read_from_its_first_event_on_however_late_that_comes() {
+    let scene = Scene::new("forks-late");
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = build_traced(scratch, "first-late", Traced::c(FIRST_LATE));
+    let script = "export RTSCOPE_RING_SIZE=512K; $0";
+    let (events, said) = forked(&scene, &program, script);
+    assert_eq!((&events[..], said.len()), (&[1, 50_000][..], 0), "{said:?}");
+}
+
 /// Says in each event what time it is.
 const CLOCK: &str = r#"
 #include <rtscope/event.h>

@@ -484,6 +484,24 @@ impl RingFile {
         Ok(absent)
     }
 
+    /// Rings of CPUs that are online and that their process gives memory at their first event, as a
+    /// child of `fork` does: those that have none yet.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn awaited(&self) -> Result<Vec<u32>> {
+        Ok(self.absent()?.into_iter().map(|(ring, _)| ring).collect())
+    }
+
+    /// Whether a ring has memory by now.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn has_memory(&self, ring: u32) -> Result<bool> {
+        let offset = self.layout.control_offset(ring) + offset_of!(Ring, absent) as u64;
+        Ok(self.word(offset)? == 0)
+    }
+
     /// Rings are given all that they lack, or nothing where that is more than so much.
     pub fn give_at_most(&self, bytes: u64) {
         self.given_max.set(Some(bytes));

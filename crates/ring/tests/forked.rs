@@ -141,3 +141,60 @@ fn in_a_child_each_event_has_the_id_that_it_had() {
     );
     assert_eq!(ids[0], ids[1]);
 }
+
+/// Says what the rings of a child have of the memory, in KiB, without an event, with one, and with
+/// many; `$RINGS` is how large each is.
+const FIRST_EVENT: &str = r#"
+#include <dirent.h>
+#include <rtscope/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static long own_kib(void)
+{
+    char begin[32], path[512];
+    struct dirent *entry;
+    struct stat status = {0};
+    DIR *const list = opendir(getenv("RTSCOPE_DIR"));
+    snprintf(begin, sizeof begin, "rings-%d-", (int)getpid());
+    while (list && (entry = readdir(list)))
+        if (strncmp(entry->d_name, begin, strlen(begin)) == 0) {
+            snprintf(path, sizeof path, "%s/%s", getenv("RTSCOPE_DIR"), entry->d_name);
+            stat(path, &status);
+        }
+    return status.st_blocks / 2;
+}
+int main(void)
+{
+    int status;
+    RTSCOPE_EVENT(app, parent);
+    const pid_t child = fork();
+    if (child)
+        return waitpid(child, &status, 0) != child || status != 0;
+    const long without = own_kib();
+    RTSCOPE_EVENT(app, child, u64("i", 0));
+    const long with = own_kib();
+    for (unsigned i = 1; i < 30000; i++)
+        RTSCOPE_EVENT(app, child, u64("i", i));
+    _exit(!(0 < without && without < 256) ? 3 : with < 1024 ? 4 : 0);
+}
+"#;
+
+#[test]
+fn rings_of_a_child_have_memory_from_its_first_event_on_and_lose_none() {
+    let program = build("first_event", FIRST_EVENT);
+    for rseq in ["on", "off"] {
+        let variables = [
+            ("RTSCOPE_EVENTS", "app"),
+            ("RTSCOPE_RING_SIZE", "1M"),
+            ("RTSCOPE_RSEQ", rseq),
+        ];
+        let (_folder, mut files) = run(&program, &variables);
+        let mut recorded: Vec<_> = files.iter_mut().map(|file| events(file).len()).collect();
+        recorded.sort_unstable();
+        assert_eq!(recorded, [1, 30_000], "{rseq}");
+    }
+}

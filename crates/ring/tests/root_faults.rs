@@ -101,6 +101,48 @@ fn shared_memory_without_room_leaves_the_program_alone_and_counts_what_it_loses(
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
+/// A child writes as many as [`PROGRAM`].
+const PARENT: &str = r#"
+#include <rtscope/event.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    int status;
+    const pid_t child = fork();
+    if (child)
+        return waitpid(child, &status, 0) != child || status != 0;
+    for (unsigned i = 0; i < 2000; i++)
+        RTSCOPE_EVENT(faults, tick, u64("i", i), u64("j", i));
+    _exit(0);
+}
+"#;
+
+#[test]
+fn a_child_whose_first_event_finds_no_room_goes_on_and_counts_what_it_loses() {
+    let _held = testkit::privileged();
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = build_traced(scratch, "parent", Traced::c(PARENT));
+    let mut lost_some = 0;
+    // The parent's rings, and so much more.
+    for kib in [200, 600, 1000, 1200, 3000] {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let script = format!(
+            "mkdir \"$1/kept\"
+             rings=$(($(getconf _NPROCESSORS_ONLN) * 1024))
+             mount -t tmpfs -o size=$((rings + {kib}))k,mode=0700 none /mnt
+             RTSCOPE_RING_SIZE=1M RTSCOPE_DIR=/mnt \"$0\"
+             newest=$(ls -v /mnt/rings-* | tail -n 1)
+             cp --sparse=always \"$newest\" \"$1/kept\""
+        );
+        in_own_mounts(&script, &program, folder.path());
+        let (_, events, lost) = left(&folder.path().join("kept")).expect("its rings");
+        assert_eq!(events + lost, EVENTS, "{kib} KiB: {events} and {lost}");
+        lost_some += u32::from(lost > 0);
+    }
+    assert!((1..5).contains(&lost_some), "{lost_some}");
+}
+
 #[test]
 fn four_thousand_cpus_have_a_place_and_those_online_a_ring() {
     let _held = testkit::privileged();

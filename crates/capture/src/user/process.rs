@@ -142,6 +142,8 @@ pub(super) struct Process {
     directory: Rc<Directory>,
     file: RingFile,
     lanes: Vec<Lane>,
+    /// Rings that have no memory before their first event, and no lane.
+    awaited: Vec<u32>,
     contexts: Contexts,
     /// Filters that the recorder evaluates, by the places of their events.
     filters: HashMap<usize, ByRecorder>,
@@ -265,6 +267,7 @@ impl Process {
             directory,
             file,
             lanes,
+            awaited: Vec::new(),
             contexts: Contexts::default(),
             filters: HashMap::new(),
             switched: Vec::new(),
@@ -433,6 +436,7 @@ impl Process {
             self.take_new_events(common)?;
             return Ok(read);
         }
+        self.look_for_memory(common)?;
         let count = self.lanes.len();
         let mut left_bytes = TURN_BYTES;
         for place in 0..count {
@@ -581,6 +585,25 @@ impl Process {
                 .push(refusals::without_memory(layout, errno, (folder, most)));
         }
         // The first that is switched on gives rings their memory.
+        let mode = self.file.mode()?;
+        self.add_lanes(mode, common)?;
+        self.awaited = self.file.awaited()?;
+        Ok(())
+    }
+
+    /// Lanes for the rings that their process gave memory since.
+    fn look_for_memory(&mut self, common: &Common) -> Result<()> {
+        let length = self.awaited.len();
+        let mut awaited = std::mem::take(&mut self.awaited);
+        for place in (0..length).rev() {
+            if self.file.has_memory(awaited[place])? {
+                awaited.swap_remove(place);
+            }
+        }
+        self.awaited = awaited;
+        if self.awaited.len() == length {
+            return Ok(());
+        }
         let mode = self.file.mode()?;
         self.add_lanes(mode, common)
     }
