@@ -298,6 +298,8 @@ void rtscope_sweep(int folder);
 struct rtscope_event_rules {
     /* Whose each set of rings is: they say of which sessions the lines count. */
     uint64_t sessions[RTSCOPE_SETS_MAX];
+    /* Why lines of some may be missing, or NULL. */
+    const char *left_out;
     size_t length;
     /* Lines, each ended by a zero byte, those of each session behind a line `!`. Patterns of
      * sessions without a name, and of the environment, are set 0's. */

@@ -36,6 +36,7 @@ static struct {
     int knows_forks;
     /* So many variables that are not followed were noted in the file. */
     unsigned complaints_noted;
+    int said_left_out;
     int begun;
 } process;
 
@@ -101,6 +102,7 @@ static int begin_process(void)
     process.warm_sets = 0;
     process.has_ended = 0;
     process.complaints_noted = 0;
+    process.said_left_out = 0;
     process.file.header = NULL;
     count_needs();
     rtscope_closed_forget();
@@ -200,9 +202,17 @@ static void describe_site(const struct rtscope_site *site, void *context)
         rtscope_table_missing_rings(&process.table, &event, &describing->used);
 }
 
-/* Once in a file: which variables are not followed, under the name of the process. */
+/* Once in a file, under the name of the process: which variables are not followed, and that events
+ * may be off that a recorder wants. */
 static void note_complaints(uint64_t *used)
 {
+    const struct rtscope_refusal left_out = {
+        "its first events may be missing, as not all sessions of recorders were read:",
+        rules.left_out, "", "remove the files session-… from the folder, and record again"};
+    if (rules.left_out && !process.said_left_out)
+        rtscope_table_note(&process.table, "rtscope_probe", process.file.header->name, &left_out,
+                           used);
+    process.said_left_out |= rules.left_out != NULL;
     const struct rtscope_settings *const settings = &process.settings;
     for (; process.complaints_noted < settings->complaints_length; process.complaints_noted++)
         rtscope_table_note(&process.table, "rtscope_probe", process.file.header->name,

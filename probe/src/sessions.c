@@ -16,8 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More sessions than this are not looked at. */
-#define SESSIONS_MAX 64
+/* More sessions of a folder than this are not read, which is said. A recorder removes those that
+ * nobody holds. */
+#define SESSIONS_MAX 1024
 
 /* The line before those of a session, and how the line begins that names it. */
 static const char session_begin[] = "!";
@@ -28,7 +29,9 @@ static void add(struct rtscope_event_rules *rules, const char *list, const char 
 {
     while (*list) {
         const size_t length = strcspn(list, separators);
-        if (length > 0 && rules->length + length + 1 <= sizeof rules->patterns) {
+        if (length > 0 && rules->length + length + 1 > sizeof rules->patterns) {
+            rules->left_out = "they have more lines than are read";
+        } else if (length > 0) {
             memcpy(rules->patterns + rules->length, list, length);
             rules->patterns[rules->length + length] = '\0';
             rules->length += length + 1;
@@ -65,11 +68,15 @@ static void add_sessions(struct rtscope_event_rules *rules, const char *path)
         return;
     }
     const struct dirent *entry;
-    for (int found = 0; found < SESSIONS_MAX && (entry = readdir(list));)
-        if (strncmp(entry->d_name, "session-", 8) == 0) {
-            add_session(rules, folder, entry->d_name);
-            found++;
+    for (int found = 0; (entry = readdir(list));) {
+        if (strncmp(entry->d_name, "session-", 8) != 0)
+            continue;
+        if (++found > SESSIONS_MAX) {
+            rules->left_out = "more files in the folder are called session-… than are read";
+            break;
         }
+        add_session(rules, folder, entry->d_name);
+    }
     closedir(list);
 }
 
@@ -106,6 +113,7 @@ void rtscope_event_rules_read(struct rtscope_event_rules *rules,
 {
     char path[RTSCOPE_PATH_MAX];
     rules->length = 0;
+    rules->left_out = NULL;
     if (settings->events)
         add(rules, settings->events, ",");
     if (rtscope_directory_path(settings->directory, geteuid(), path, sizeof path) == 0)

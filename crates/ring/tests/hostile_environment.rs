@@ -233,3 +233,31 @@ fn what_a_program_writes_over_its_environment_later_changes_nothing() {
         assert_eq!(events(file).len(), 3);
     }
 }
+
+/// Files that are called as sessions are, beside a recorder's, of which a program may see the
+/// newest first.
+#[test]
+fn a_folder_full_of_sessions_costs_no_event_or_the_program_says_so() {
+    let long = "a-pattern:".repeat(9);
+    for (others, line, says) in [(300, "x", false), (3000, "x", true), (300, &*long, true)] {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let owner = rustix::process::geteuid().as_raw();
+        let directory = Directory::open(folder.path(), owner).expect("a directory");
+        directory.announce(&["app".to_owned()]).expect("a session");
+        for other in 0..others {
+            let path = folder.path().join(format!("session-other-{other}"));
+            std::fs::write(path, format!("{line}-{other}\n").repeat(2)).expect("a file");
+        }
+        let mut command = Command::new(program());
+        let status = command.env("RTSCOPE_DIR", folder.path()).status();
+        assert!(status.expect("it starts").success());
+        let mut found = files(folder.path());
+        let (mut recorded, mut said) = (0, 0);
+        for file in &mut found {
+            recorded += events(file).len();
+            said += file.table().notes.len();
+        }
+        assert_eq!(said > 0, says, "{others} {line}");
+        assert!(says || recorded == 3, "{others} {line}: {recorded}");
+    }
+}
