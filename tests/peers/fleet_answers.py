@@ -17,11 +17,13 @@ def make_one_older(fleet):
     """A file of each table as an rtscope wrote it that had fewer columns."""
     import duckdb
 
-    newest = {"interval": "lost_tracked", "worst": "key"}
-    for table, column in newest.items():
+    newest = {"interval": ("lost_tracked", "begin_time end_time"), "worst": ("key", "time")}
+    for table, (column, times) in newest.items():
         for name in sorted(pathlib.Path(fleet, "v1", table).rglob("*.parquet"))[:2]:
             rows = f"read_parquet('{name}', hive_partitioning = false)"
-            kept = f"SELECT * EXCLUDE ({column}) FROM {rows}"
+            # Instants stay instants of UTC.
+            casts = ", ".join(f"{name}::TIMESTAMPTZ AS {name}" for name in times.split())
+            kept = f"SELECT * EXCLUDE ({column}) REPLACE ({casts}) FROM {rows}"
             duckdb.sql(f"COPY ({kept}) TO '{name}.new' (FORMAT parquet)")
             os.replace(f"{name}.new", name)
 
