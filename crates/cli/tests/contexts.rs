@@ -152,5 +152,5 @@ fn what_is_no_context_or_cannot_be_one_here_is_refused_with_what_can() {
         "perf stat",
     );
     check(&["--user", "a", "--context", "pthread_id"], "take vtid");
-    check(&["--context", "prio"], "--user");
+    check(&["--context", "policy"], "add --user");
 }

@@ -198,7 +198,7 @@ pub struct KernelContexts {
 impl KernelContexts {
     /// Whether an event of the kernel can carry what is called so.
     pub fn has(name: &str) -> bool {
-        Context::of(name).is_some() || name.starts_with("perf:")
+        Context::of(name).is_some() || name.starts_with(counters::PREFIX)
     }
 
     /// All names, for messages.

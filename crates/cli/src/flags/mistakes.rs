@@ -9,7 +9,19 @@ use super::elsewhere;
 
 /// What helps more than the usage of a verb: the verb, the flag or word that is missing or was not
 /// expected, and what to type.
-const HINTS: [(&str, &str, &str); 4] = [
+const HINTS: [(&str, &str, &str); 6] = [
+    (
+        "record",
+        "--raw",
+        "--to sends CTF alone, without --raw; or record --raw -o PAGES, copy that folder to the \
+         other host, and there: rtscope convert PAGES --to ctf -o TRACE",
+    ),
+    (
+        "record start",
+        "--raw",
+        "a session writes CTF alone, without --raw; rtscope record --raw -o PAGES keeps pages \
+         until Ctrl-C or for --duration DUR",
+    ),
     (
         "check",
         "--rule",
@@ -72,7 +84,10 @@ pub(super) fn explained(mistake: &clap::Error, program: &Command, words: &[Strin
                     true => format!("{named}, twice"),
                     false => format!("{named}, {other}"),
                 })
-                .fix(format!("leave one of them away; {help}"))
+                .fix(match hint(&verb, &argument) {
+                    Some(hint) => hint.to_owned(),
+                    None => format!("leave one of them away; {help}"),
+                })
         }
         Kind::MissingRequiredArgument => error("something is missing".to_owned())
             .found(format!("no {}", argument.join(", no ")))
@@ -92,7 +107,8 @@ fn unknown(mistake: &clap::Error, typed: &str, verb: &str, help: &str) -> Error 
     let meant = elsewhere::flag(verb, typed).map(|meant| format!("{meant}; {help}"));
     let near = texts(mistake, ContextKind::SuggestedArg);
     if typed.starts_with('-') {
-        let fix = meant.unwrap_or_else(|| perhaps(&near, help));
+        let hint = hint(verb, &[typed.to_owned()]).map(str::to_owned);
+        let fix = hint.or(meant).unwrap_or_else(|| perhaps(&near, help));
         return error("there is no such flag").fix(fix);
     }
     let usage = usage(mistake, help);
@@ -296,6 +312,18 @@ mod tests {
             "rtscope diagnose -h",
         );
         let together = "these cannot stand together";
+        check(
+            "record --raw --to host:1",
+            together,
+            "--raw, --to <HOST[:PORT]>",
+            "rtscope convert PAGES --to ctf",
+        );
+        check(
+            "record start x --raw",
+            "there is no such flag",
+            "'--raw'",
+            "rtscope record --raw -o PAGES",
+        );
         check(
             "diagnose T --task x --tid 5",
             together,
