@@ -2,7 +2,6 @@
 //! longest of all.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use abi::monitor::Phase;
 use event::{Duration, Result};
@@ -180,13 +179,7 @@ fn usual(
     scope: Option<Scope>,
     phase: Option<Kind>,
 ) -> Result<(Scope, Kind)> {
-    let mut known = BTreeSet::new();
-    store.read(range, |_, interval| {
-        for one in &interval.series {
-            known.insert((one.scope, one.phase.clone()));
-        }
-        Ok(())
-    })?;
+    let known = store.counted(range)?;
     let has = |scope: Scope| known.iter().any(|(of, _)| *of == scope);
     let first = Scope::ALL.into_iter().find(|scope| has(*scope));
     let scope = scope.or(first).unwrap_or(Scope::RealTime);

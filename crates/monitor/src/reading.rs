@@ -1,6 +1,6 @@
 //! What the store holds, read back: runs, intervals, and what was counted in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abi::monitor::{Mode, Phase};
 use event::{Cpu, Duration, Result};
@@ -229,6 +229,28 @@ impl Store {
         let phases = Phase::ALL.map(Kind::from).into_iter();
         let mut all = phases.chain(self.kinds()?.into_values());
         Ok(all.find(|kind| kind.name() == name))
+    }
+
+    /// Whose, and which phases or kinds, the intervals of `range` have samples of.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn counted(&self, range: Range) -> Result<BTreeSet<(Scope, Kind)>> {
+        let refused = |error| explain(&self.path, error);
+        let has = Has {
+            kinds: self.kinds()?,
+            ..Has::default()
+        };
+        let columns = "SELECT DISTINCT scope, phase FROM histogram WHERE interval IN
+            (SELECT id FROM interval WHERE end_ns >= ? AND begin_ns <= ?)";
+        let mut statement = self.connection.prepare_cached(columns).map_err(refused)?;
+        let rows = statement.query_map(params![range.begin_ns, range.end_ns], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        });
+        let rows: Vec<(u8, i64)> = rows.and_then(Iterator::collect).map_err(refused)?;
+        let rows = rows.into_iter();
+        rows.map(|(scope, number)| Ok((self.scope(scope)?, self.kind(number, &has)?)))
+            .collect()
     }
 
     fn kind(&self, number: i64, has: &Has) -> Result<Kind> {
