@@ -144,6 +144,15 @@ static __always_inline void sleep_of(struct task_state *state, struct task_struc
 		state->asleep = RTS_ASLEEP_UNTIL;
 }
 
+// When a target is due that sleeps for an event, and for no time of its sleep's own: a timer of its
+// own that woke it before, and that it has armed again, is such an event. 0: nothing says so.
+static __always_inline rts_u64 own_timer_due_ns(const struct task_state *state, rts_u64 after_ns)
+{
+	if (state->asleep != RTS_ASLEEP_EVENT || state->asleep_until_ns)
+		return 0;
+	return state->timer_due_ns > after_ns ? state->timer_due_ns : 0;
+}
+
 // The chain of a target that is stopped: it is late since `since_ns`.
 static __always_inline void stop_chain(struct task_state *state, struct task_struct *task,
 		rts_u64 since_ns)
@@ -159,8 +168,12 @@ static __always_inline void stop_begin(struct task_state *state, struct task_str
 		rts_s32 how, rts_u64 now_ns)
 {
 	bool in_place = how == RTS_STOP_FROZEN && task->pid != bpf_get_current_task_btf()->pid;
+	rts_u64 due_ns;
 
 	sleep_of(state, task, in_place);
+	due_ns = own_timer_due_ns(state, now_ns);
+	if (due_ns)
+		state->asleep_until_ns = due_ns;
 	// The sleep was over by itself.
 	if (state->asleep_until_ns && state->asleep_until_ns <= now_ns)
 		state->asleep = RTS_ASLEEP_NO;
@@ -224,6 +237,8 @@ static __always_inline bool frozen_asleep(struct task_state *state, struct task_
 
 	sleep_of(state, task, true);
 	due_ns = state->asleep_until_ns;
+	if (!due_ns)
+		due_ns = own_timer_due_ns(state, state->slept_ns);
 	if (!due_ns || due_ns > now_ns)
 		return false;
 	state->asleep = RTS_ASLEEP_UNTIL;

@@ -189,8 +189,17 @@ fn who_is_stopped_in_its_sleep_is_late_only_since_that_was_to_end() {
         let stops = records(&watch).stopped;
         assert_eq!(found, expect, "{end:?} {sleep:?}: {hits:#?} {stops:#?}");
     };
-    let all = [Sleep::Relative, Sleep::Absolute, Sleep::Futex, Sleep::Poll];
-    for (end, sleeps) in [(EndKind::SwitchIn, &all[1..3]), (EndKind::Blocked, &all)] {
+    let all = [
+        Sleep::Relative,
+        Sleep::Absolute,
+        Sleep::Futex,
+        Sleep::Poll,
+        Sleep::TimerFile,
+    ];
+    for (end, sleeps) in [
+        (EndKind::SwitchIn, &all[1..3]),
+        (EndKind::Blocked, &all[..]),
+    ] {
         for &sleep in sleeps {
             // Stopped for 50 ms of a sleep of 20 s, and of one of 20 ms that ends meanwhile.
             check(end, sleep, 20_000, false);
@@ -236,6 +245,7 @@ fn what_it_does_behind_the_sleep_in_which_it_was_stopped_is_part_of_the_miss() {
     check(Sleep::Absolute);
     check(Sleep::Futex);
     check(Sleep::Poll);
+    check(Sleep::TimerFile);
 }
 
 #[test]

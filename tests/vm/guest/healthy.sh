@@ -12,23 +12,27 @@ churn() {
         dd if=/dev/zero of=/tmp/churn bs=4096 count=200 2> /dev/null
         cat /proc/*/stat | wc -c
         rm -f /tmp/churn
+        sleep 0.3
     done > /dev/null 2>&1
 }
 
-# Each load in a session of its own, which ends with all that it has started.
-load() { setsid "$@" > /dev/null 2>&1 & loads="$loads $!"; }
+# Each load in a session of its own, which ends with all that it has started; below this script,
+# which has to say that it lives.
+load() { setsid nice -n 10 "$@" > /dev/null 2>&1 & loads="$loads $!"; }
 
 turn() {
     folder=/out/healthy-$1
     mkdir "$folder"
     loads=
-    load hackbench -g 1 -l 1000000
-    load stress-ng --cpu 1 --vm 1 --vm-bytes 32M --timer 1
-    churn & churner=$!
-    rtscope watch --over "$(cat /root/over)" --rate 1/s --keep 100000 --buffer 512K --json \
+    rtscope watch --over "$(cat /root/over)" --rate 1/s --keep 100000 --buffer 2M --json \
         -o "$folder/snapshots" > "$folder/watch.json" 2> "$folder/watch.log" &
     watch=$!
     await_watch "$folder/watch.log"
+    # As much as leaves an emulator time for its real-time tasks.
+    load sh -c 'while :; do hackbench -g 1 -f 3 -l 300; sleep 1; done'
+    load stress-ng --cpu 1 --cpu-load 20 --vm 1 --vm-bytes 8M --vm-hang 1 --timer 1 --timer-freq 500
+    churn & churner=$!
+    renice -n 10 -p $churner
     actor /root/scenarios > "$folder/actor" &
     actor=$!
     while kill -0 $actor; do

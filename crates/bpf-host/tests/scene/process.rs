@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 /// A process that a timer wakes every 2 ms, until it is dropped.
@@ -19,6 +20,8 @@ pub enum Sleep {
     Futex,
     /// The same of no descriptors.
     Poll,
+    /// An interval of a timer that is read as a file, of which each process has one.
+    TimerFile,
 }
 
 impl Sleep {
@@ -47,6 +50,21 @@ impl Sleep {
                     let wait = libc::FUTEX_WAIT;
                     let (word, until) = (&raw const word, &raw const until);
                     libc::syscall(libc::SYS_futex, word, wait, 0, until);
+                }
+                Sleep::TimerFile => {
+                    static FILE: AtomicI32 = AtomicI32::new(-1);
+                    if FILE.load(Ordering::Relaxed) < 0 {
+                        let each = libc::itimerspec {
+                            it_interval: until,
+                            it_value: until,
+                        };
+                        let file = libc::timerfd_create(clock, 0);
+                        libc::timerfd_settime(file, 0, &raw const each, std::ptr::null_mut());
+                        FILE.store(file, Ordering::Relaxed);
+                    }
+                    let mut expiries = 0u64;
+                    let to = (&raw mut expiries).cast();
+                    libc::read(FILE.load(Ordering::Relaxed), to, size_of::<u64>());
                 }
                 Sleep::Poll => {
                     libc::poll(std::ptr::null_mut(), 0, (pause_ns / 1_000_000) as i32);
