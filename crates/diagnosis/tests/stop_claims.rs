@@ -96,3 +96,29 @@ fn an_activation_goes_on_while_its_task_is_stopped_at_the_traces_end() {
     let trace = trace.at(9_000).wake(Task::fair(300, "other"));
     check(trace, 1, 0);
 }
+
+#[test]
+fn who_is_stopped_in_its_sleep_is_late_since_a_timer_of_its_own_was_due() {
+    // Released each 10 ms by a timer that it arms itself, it is stopped as it sleeps.
+    let slept = |due_us: i64| {
+        let trace = SyntheticTrace::new().at(10).block(VICTIM, Task::IDLE);
+        let trace = trace.hrtimer_start(0x1000, 1_000).at(1_000).timer_irq();
+        let trace = trace.hrtimer_expire(0x1000).wake(VICTIM);
+        let trace = trace.hrtimer_done(0x1000).after(1).timer_irq_end();
+        let trace = trace.at(1_010).run(VICTIM).hrtimer_start(0x1000, due_us);
+        let trace = trace.at(1_100).block(VICTIM, STOPPER).at(8_000);
+        let trace = trace.wake(VICTIM).after(5).preempt(STOPPER, VICTIM);
+        let trace = trace.hrtimer_cancel(0x1000).after(15);
+        stopped(trace, STOPPED).after(500).block(VICTIM, STOPPER)
+    };
+    let found = check(slept(11_000), 1, 0);
+    let late = &found.activations[0];
+    // From 11,000 us, when it was due, to the end of 500 us of work.
+    assert_eq!(late.latency(), Duration::from_us(9_527));
+    let ledger = &late.ledger.terms;
+    assert_eq!(ledger[0].kind.to_string(), "stopped by a signal");
+    assert_eq!(ledger[0].duration, Duration::from_us(9_021));
+    assert!(found.verdict().expect("a verdict").conclusive);
+    // It goes on before it is due.
+    check(slept(30_000), 0, 0);
+}

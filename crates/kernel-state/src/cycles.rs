@@ -58,6 +58,8 @@ struct Cycle {
     function: Function,
     /// The address of such a timer that the task has armed since it ran last.
     armed: Option<u64>,
+    /// When that one is due, also where others have ended its sleep since.
+    due_ns: Option<i64>,
     /// The address of the timer that it set last for a length of time, and not until a moment.
     nap: Option<u64>,
     /// So many more of these are sleeps inside its cycle.
@@ -89,6 +91,7 @@ impl Default for Cycle {
             released_ns: 0,
             function: None,
             armed: None,
+            due_ns: None,
             nap: None,
             naps_left: 0,
             in_time: None,
@@ -139,6 +142,7 @@ impl Cycles {
         match handler {
             Handler::HrtimerStart {
                 hrtimer,
+                expires,
                 function,
                 mode,
                 ..
@@ -147,6 +151,9 @@ impl Cycles {
                 if let Some(cycle) = current.and_then(|task| self.of(task)) {
                     let is_nap = mode.is_some_and(|mode| mode.is_relative(event));
                     cycle.arms(event.u64(hrtimer), function, is_nap);
+                    if cycle.armed == Some(event.u64(hrtimer)) {
+                        cycle.due_ns = Some(event.i64(expires));
+                    }
                 }
             }
             Handler::HrtimerCancel { hrtimer } => {
@@ -259,10 +266,18 @@ impl Cycles {
             cycle.others += 1;
             cycle.armed = Some(timer);
         }
+        cycle.due_ns = cycle.due_ns.filter(|_| cycle.armed.is_some());
         (cycle.done_ns, cycle.sleeps) = (now_ns, true);
         if let Some(by) = pending {
             self.wakes(task, now_ns, by);
         }
+    }
+
+    /// When a task that slept is due by a timer of its own, such as released it before, and which it
+    /// has armed since: a signal that stops it ends its sleep, but not that.
+    pub fn due_ns(&self, task: u32, now_ns: i64) -> Option<i64> {
+        let cycle = self.tasks.get(task as usize)?.as_deref()?;
+        cycle.due_ns.filter(|due_ns| *due_ns > now_ns)
     }
 
     /// Nobody knows what a task has done, nor in which cycle it is.
@@ -385,7 +400,7 @@ impl Cycle {
         self.released_ns = now_ns;
         self.begin_ns = Some(now_ns);
         (self.armed, self.in_time, self.sleeps) = (None, None, false);
-        self.by_others = false;
+        (self.due_ns, self.by_others) = (None, false);
     }
 
     /// The task is gone. Where others woke it last, that was to end it, and no work of its cycle.

@@ -312,6 +312,14 @@ impl SyntheticTrace {
         )
     }
 
+    /// A timer is cancelled.
+    pub fn hrtimer_cancel(self, hrtimer: u64) -> Self {
+        self.event(
+            "timer_hrtimer_cancel",
+            &[("hrtimer", Value::Unsigned(hrtimer))],
+        )
+    }
+
     /// A timer's callback ends.
     pub fn hrtimer_done(self, hrtimer: u64) -> Self {
         self.event(

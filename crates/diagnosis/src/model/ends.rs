@@ -33,6 +33,8 @@ pub(crate) struct Work {
     pub seems_since_ns: Option<i64>,
     /// It was stopped as it had hardly been woken: perhaps in its sleep, to be stopped.
     stopped_asleep: bool,
+    /// When it is due that is stopped in its sleep, where a timer of its own says so.
+    pub stopped_due_ns: Option<i64>,
     /// It is counted as one that may have been late.
     doubted: bool,
     /// Where it was put off, when no begin of its activation was seen.
@@ -142,6 +144,8 @@ impl Builder {
     fn is_stopped(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex, pause: Pause) {
         let state = &self.tasks.states[task.0 as usize];
         let by_timer = self.arena.came_by_timer(state.chain);
+        let is_asleep = !by_timer && state.work.own_ns <= STOPPED_ASLEEP_NS_MAX;
+        let due_ns = self.cycles.due_ns(task.0, now_ns).filter(|_| is_asleep);
         let Some(version) = self.tasks.version(state.version) else {
             return;
         };
@@ -154,12 +158,39 @@ impl Builder {
                 how: halt(pause).unwrap_or(StopKind::Signal),
                 by: None,
                 signal: 0,
-                asleep: Asleep::No,
+                asleep: due_ns.map_or(Asleep::No, |_| Asleep::Until),
             });
         }
         let work = &mut self.tasks.state(task).work;
         work.inside = true;
-        work.stopped_asleep |= !by_timer && work.own_ns <= STOPPED_ASLEEP_NS_MAX;
+        work.stopped_asleep |= is_asleep && due_ns.is_none();
+        work.stopped_due_ns = due_ns;
+    }
+
+    /// `task`, which was stopped in its sleep until `due_ns`, may go on: the chain of its
+    /// activation, to which its wake-up is to be added. It is late since it was due; none where it
+    /// was not due yet.
+    pub(super) fn continues(
+        &mut self,
+        (cpu, now_ns): (u32, i64),
+        task: TaskIndex,
+        due_ns: i64,
+    ) -> NodeId {
+        let state = self.tasks.state(task);
+        state.work = Work::default();
+        let version = state.version;
+        if due_ns > now_ns {
+            return NodeId::NONE;
+        }
+        let id = self.tasks.version(version);
+        let step = NewNode {
+            time_ns: due_ns,
+            kind: StepKind::Blocked,
+            cpu,
+            id: id.map_or(0, |version| version.tid.0),
+            version,
+        };
+        self.arena.add(NodeId::NONE, step)
     }
 
     /// Whether an activation that ends may have begun while its task was stopped in its sleep, so

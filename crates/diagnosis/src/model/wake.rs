@@ -105,6 +105,9 @@ impl Builder {
         if wakee == Wakee::Slept {
             state.pending = NodeId::NONE;
         }
+        if let Some(due_ns) = state.work.stopped_due_ns {
+            return self.wakes_stopped((cpu, now_ns), task, (target, due_ns));
+        }
         if state.work.inside {
             // What it slept for inside its work is over: the activation goes on.
             state.run = Run::Woken;
@@ -148,6 +151,24 @@ impl Builder {
         state.chain = chain;
         self.note_woken(cpu, now_ns, task, by);
         self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
+    }
+
+    /// A task goes on that was stopped in its sleep, which was to end at `due_ns`.
+    fn wakes_stopped(&mut self, at: (u32, i64), task: TaskIndex, (target, due_ns): (u32, i64)) {
+        let parent = self.continues(at, task, due_ns);
+        let version = self.tasks.states[task.0 as usize].version;
+        let id = self.tasks.version(version);
+        let step = NewNode {
+            time_ns: at.1,
+            kind: StepKind::Waking,
+            cpu: at.0,
+            id: id.map_or(0, |version| version.tid.0),
+            version,
+        };
+        let chain = self.arena.add(parent, step);
+        let state = self.tasks.state(task);
+        (state.run, state.woken_ns, state.chain) = (Run::Woken, at.1, chain);
+        self.log_by(task, at.1, target, at.0, MomentKind::Waking);
     }
 
     /// A timer with slack wakes a task: a watch's record says so, or its arming does.

@@ -536,7 +536,13 @@ impl Sink for Checker<'_> {
             Change::ScheduledIn { process, .. } => self.responses.is_made(process),
             _ => false,
         };
-        if let Some(ended) = self.responses.change(self.now_ns, change) {
+        let due_ns = match *change {
+            Change::Switch { prev, pause, .. } if pause.is_stop() => {
+                self.cycles.due_ns(prev.0, self.now_ns)
+            }
+            _ => None,
+        };
+        if let Some(ended) = self.responses.change(self.now_ns, change, due_ns) {
             self.ended(kernel, ended);
         }
         match *change {

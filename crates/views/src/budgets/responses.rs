@@ -20,6 +20,10 @@ struct Open {
     own_lossy: bool,
     /// It began with the making of its thread, which is nobody's deadline.
     made: bool,
+    /// A timer woke its thread.
+    by_timer: bool,
+    /// Its thread was stopped in its sleep, which was to end then.
+    stopped_due_ns: Option<i64>,
 }
 
 /// One that is over, or that the trace's end leaves open.
@@ -161,10 +165,18 @@ impl Responses {
         }
     }
 
-    /// Takes a change at `now_ns`; an activation that it ended.
-    pub fn change(&mut self, now_ns: i64, change: &Change<'_>) -> Option<Ended> {
+    /// Takes a change at `now_ns`; an activation that it ended. The thread that leaves its CPU is
+    /// due by a timer of its own then, where that is known.
+    pub fn change(
+        &mut self,
+        now_ns: i64,
+        change: &Change<'_>,
+        due_ns: Option<i64>,
+    ) -> Option<Ended> {
         match *change {
-            Change::Switch { prev, pause, .. } => return self.leaves(now_ns, prev, pause),
+            Change::Switch { prev, pause, .. } => {
+                return self.leaves(now_ns, prev, (pause, due_ns));
+            }
             Change::ScheduledIn {
                 process,
                 at_ns,
@@ -190,13 +202,21 @@ impl Responses {
         None
     }
 
-    fn leaves(&mut self, now_ns: i64, process: ProcId, pause: Pause) -> Option<Ended> {
+    fn leaves(
+        &mut self,
+        now_ns: i64,
+        process: ProcId,
+        (pause, due_ns): (Pause, Option<i64>),
+    ) -> Option<Ended> {
         let thread = self.of(process);
         if let Some(open) = &mut thread.open {
             let ran_ns = open.since_ns.take().map(|since_ns| now_ns - since_ns);
             open.own_ns += ran_ns.unwrap_or(0);
             // It may have been stopped in its sleep, and nobody knows when that was to end.
-            open.lossy |= pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
+            let is_asleep = pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
+            let is_due = is_asleep && !open.by_timer;
+            open.stopped_due_ns = due_ns.filter(|_| is_due);
+            open.lossy |= is_asleep && open.stopped_due_ns.is_none();
         }
         thread.due_ns = None;
         thread.inside = pause.is_inside() && thread.open.is_none() && !thread.made;
@@ -251,6 +271,8 @@ impl Responses {
             lossy: false,
             own_lossy: false,
             made,
+            by_timer: due_ns.is_some(),
+            stopped_due_ns: None,
         });
         // A wake-up inside its work is not its begin.
         let open = match begun {
@@ -260,6 +282,14 @@ impl Responses {
                 None => return,
             },
         };
+        if let Some(stopped_due_ns) = open.stopped_due_ns.take() {
+            match woken_ns {
+                // It was not due yet, or late since it was.
+                Some(woken_ns) => open.begin_ns = stopped_due_ns.min(woken_ns),
+                None => open.lossy = true,
+            }
+            open.own_ns = 0;
+        }
         open.unbegun |= unbegun;
         open.own_lossy |= own_lossy;
         open.since_ns = Some(at_ns);
