@@ -63,7 +63,21 @@ pub(crate) fn while_busy(
         prio: version.map_or(Prio(0), |version| version.prio),
         comm: String::new(),
     };
-    since(model, &step, begin_ns, end_ns)
+    let began = match last.kind {
+        // It was due as it slept for something else.
+        MomentKind::OutBlocked => Doing::Missing(Reason::BlockedInKernel),
+        _ => begins_with(&step),
+    };
+    phases_of(model, (&step, began), begin_ns, end_ns)
+}
+
+/// What a task of the chain does that was scheduled in, or was put off, with `step`.
+fn begins_with(step: &Step) -> Doing {
+    let (tid, prio, since) = (step.id, step.prio, Since::Preemption);
+    match step.kind {
+        StepKind::Preempted => Doing::Waiting { tid, prio, since },
+        _ => Doing::Running { tid },
+    }
 }
 
 /// Whether the task of `step` was preempted by `time_ns`, and had not come back.
@@ -76,6 +90,16 @@ pub(crate) fn is_put_off(model: &Model, step: &Step, time_ns: i64) -> bool {
 
 /// The phases of a task of the chain that was scheduled in, or was put off, with `step`.
 pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
+    phases_of(model, (step, begins_with(step)), begin_ns, end_ns)
+}
+
+/// The phases of the task of `step` that does this at `begin_ns`.
+fn phases_of(
+    model: &Model,
+    (step, doing): (&Step, Doing),
+    begin_ns: i64,
+    end_ns: i64,
+) -> Vec<Phase> {
     let tid = step.id;
     // Others, or itself, may give it another one in the midst of its work.
     let mut prio = step.prio;
@@ -84,10 +108,7 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
         list: Vec::new(),
         now_ns: begin_ns,
         cpu: Some(step.cpu),
-        doing: match step.kind {
-            StepKind::Preempted => waiting(Since::Preemption, prio),
-            _ => Doing::Running { tid },
-        },
+        doing,
     };
     // Since when it is blocked, and by which record.
     let mut blocked: Option<(i64, Option<&Blocked>)> = None;

@@ -273,8 +273,8 @@ impl Cycles {
         }
     }
 
-    /// When a task that slept is due by a timer of its own, such as released it before, and which it
-    /// has armed since: a signal that stops it ends its sleep, but not that.
+    /// When a task that slept is due by a timer of its own: such a timer released it before, and it
+    /// has armed one since. A signal that stops it ends its sleep, but not that.
     pub fn due_ns(&self, task: u32, now_ns: i64) -> Option<i64> {
         let cycle = self.tasks.get(task as usize)?.as_deref()?;
         cycle.due_ns.filter(|due_ns| *due_ns > now_ns)

@@ -89,6 +89,8 @@ struct CpuState {
     raised: irq::Raised,
     handlers: handlers::Handlers,
     run: run::Run,
+    /// Who left it with the last recorded switch, and when.
+    left: Option<(ProcId, i64)>,
     queue: queue::Queue,
     /// Up to the loss after which nothing is known; told at the next switch.
     before_loss: Option<(run::Run, run::Part)>,

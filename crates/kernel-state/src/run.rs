@@ -14,6 +14,9 @@ use super::{Change, Kernel, Sink};
 /// Where a CPU's event is earlier than the one before it by as much, a clock was set, or events are
 /// not in order. By less they can be where an interrupt comes while one is written.
 const BACK_NS_MIN: i64 = 100_000;
+/// So long behind the event of a switch its CPU may still be in the name of who leaves: programs of
+/// other tools run at that event.
+const IN_SWITCH_NS_MAX: i64 = 200_000;
 
 /// Who has a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -377,6 +380,13 @@ impl Kernel {
             return;
         }
         let process = self.processes.find_or_add(tid);
+        let left = self.cpus[cpu as usize].left;
+        if left
+            .is_some_and(|(prev, at_ns)| prev == process && self.now_ns - at_ns <= IN_SWITCH_NS_MAX)
+        {
+            // It is on its way out: the event is of the switch itself.
+            return;
+        }
         self.left_for(cpu, process, sink);
         self.run_is_over(cpu, (process, None), sink);
         if self.was_woken(process) || self.waits(process) {

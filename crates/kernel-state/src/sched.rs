@@ -151,6 +151,7 @@ impl Kernel {
         }
         self.prio(next, switched.next_prio, sink);
         self.begin_run(cpu, next);
+        self.cpus[cpu as usize].left = Some((prev, self.now_ns));
         self.go_on(cpu, next);
         let wait = self.end_wait(cpu, next, self.now_ns, sink);
         let left = switched.left;

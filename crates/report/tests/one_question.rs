@@ -445,6 +445,30 @@ fn an_activation_of_which_only_the_switch_in_was_not_recorded_is_as_long_as_it_w
 }
 
 #[test]
+fn an_event_of_the_switch_itself_does_not_bring_back_who_leaves() {
+    // What other programs do at a switch is done in the name of who leaves, behind its event.
+    let found = |is_told: bool| {
+        let trace = SyntheticTrace::new().at(10).block(LOOP, HELPER);
+        let trace = trace.at(1_000).timer_irq().wake(LOOP).after(1);
+        let trace = trace.timer_irq_end().after(5).preempt(HELPER, LOOP);
+        let trace = trace.at(2_000).block(LOOP, HELPER).after(11);
+        let current = [("tid", event::Value::Signed(LOOP.tid.into()))];
+        let trace = match is_told {
+            true => trace.event("rtscope_current", &current),
+            false => trace,
+        };
+        let trace = trace.at(20_000).timer_irq().wake(LOOP).after(1);
+        let trace = trace.timer_irq_end().after(5).preempt(HELPER, LOOP);
+        let (diagnosis, budget) = asked(trace.at(24_000).block(LOOP, HELPER), TimeRange::ALL);
+        let (basis, late) = (&diagnosis.basis, diagnosis.activations.len());
+        assert_eq!((late, budget.over), (1, 1), "{is_told}");
+        let unknown = (basis.unwoken, basis.unjudged, basis.doubted);
+        (unknown, budget.unwoken, budget.unseen, budget.unsure)
+    };
+    assert_eq!(found(true), found(false));
+}
+
+#[test]
 fn what_the_kernel_did_not_record_is_not_called_a_loss() {
     // It is woken where it seems to be, and another one leaves that CPU.
     let trace = || {
