@@ -4,6 +4,8 @@ use event::{Cpu, Duration, Instant, TimeRange};
 
 use event::evidence::{Mode, StopKind};
 
+use kernel_state::BY_TICK_NS_MAX;
+
 use crate::host;
 use crate::model::{Model, Slice, Span, Timeline, Version, VersionId, What};
 use crate::own_cost;
@@ -397,7 +399,11 @@ impl Namer<'_> {
         }
         // No limit on others keeps a task of SCHED_DEADLINE off: its own does.
         if self.passed_over && !lowered && prio.has_deadline() {
-            return Key::RuntimeUsedUp(tid);
+            // A watch ends an activation where its task gives up the rest of its runtime.
+            return match self.model.families.hit || self.left_by_tick() {
+                true => Key::RuntimeUsedUp(tid),
+                false => Key::Unexplained(Reason::PerhapsYielded),
+            };
         }
         let throttled = slice.occupant.is_throttled() && prio.is_real_time();
         if throttled || self.passed_over && !lowered {
@@ -432,6 +438,20 @@ impl Namer<'_> {
     fn took_no_interrupt(&self, slice: &Slice) -> bool {
         let span = (slice.begin_ns, slice.end_ns);
         self.model.took_no_interrupt(self.cpu, span)
+    }
+
+    /// Whether the waiting task left its CPU right behind an interrupt, as a tick makes one leave
+    /// that has used up its runtime; a system call has none before it.
+    fn left_by_tick(&self) -> bool {
+        let Some(timeline) = self.model.timeline(self.cpu) else {
+            return false;
+        };
+        let begin_ns = self.phase.begin_ns;
+        let mut is_seen = false;
+        timeline.slices(begin_ns - BY_TICK_NS_MAX, begin_ns, |slice| {
+            is_seen |= matches!(slice.occupant.what(), What::Hardirq(_));
+        });
+        is_seen
     }
 
     /// Whether the task that has the CPU came with a priority that goes first, and left with

@@ -52,6 +52,9 @@ pub enum Reason {
     /// A task of a lower priority had the CPU while one of SCHED_DEADLINE waited, which may have
     /// used up its runtime before it slept.
     PerhapsOwnRuntime,
+    /// A task of SCHED_DEADLINE had used up its runtime, or had given up the rest, as its work was
+    /// done: a switch does not tell which.
+    PerhapsYielded,
     /// The quota of the waiting task's group had been used up, and nothing says when it was back.
     QuotaEndUnknown,
     /// The scheduler's state and the trace contradict each other there.
@@ -108,6 +111,10 @@ impl fmt::Display for Reason {
             Reason::PerhapsLimited => "perhaps a limit on real-time tasks was at work",
             Reason::PerhapsOwnRuntime => {
                 "perhaps it had used up the runtime of its own SCHED_DEADLINE before it slept"
+            }
+            Reason::PerhapsYielded => {
+                "it had used up the runtime of its own SCHED_DEADLINE, or had given up the rest \
+                 (sched_yield)"
             }
             Reason::QuotaEndUnknown => "nothing says when the quota of its group was back",
             Reason::Contradiction => "the trace contradicts itself",

@@ -30,9 +30,16 @@ fn works() -> SyntheticTrace {
     trace.after(1).timer_irq_end().at(1_010).run(OWNER)
 }
 
-/// It works for `first_us`, is put off until 11 ms while `instead` has the CPU, and works on.
+/// It works for `first_us`, is put off by a tick until 11 ms while `instead` has the CPU, and works
+/// on.
 fn overruns(first_us: i64, instead: &[Task], second_us: i64) -> SyntheticTrace {
-    let mut trace = works().after(first_us).preempt(OWNER, instead[0]);
+    let trace = works().after(first_us).timer_irq().after(2);
+    put_off(trace.timer_irq_end().after(1), instead, second_us)
+}
+
+/// The same from now on.
+fn put_off(trace: SyntheticTrace, instead: &[Task], second_us: i64) -> SyntheticTrace {
+    let mut trace = trace.preempt(OWNER, instead[0]);
     for pair in instead.windows(2) {
         trace = trace.after(1_000).block(pair[0], pair[1]);
     }
@@ -223,4 +230,23 @@ fn real_time_tasks_take_no_turns() {
     let found = asked(trace, 100);
     let verdict = found.verdict().expect("a verdict");
     assert!(verdict.conclusive, "{}", verdict.sentence);
+}
+
+#[test]
+fn who_gives_up_the_rest_of_its_runtime_is_not_said_to_have_used_it_up() {
+    // The idiom of SCHED_DEADLINE: sched_yield() where the work is done.
+    let trace = put_off(works().after(500), &[FAIR, FAIR_TOO], 500);
+    let found = asked(trace, OWNER.tid);
+    let verdict = found.verdict().expect("a verdict");
+    assert!(!verdict.conclusive, "{}", verdict.sentence);
+    assert!(
+        verdict.sentence.contains("(sched_yield)"),
+        "{}",
+        verdict.sentence
+    );
+    assert!(
+        verdict.advice.iter().all(|one| one.rule != "raise-runtime"),
+        "{:?}",
+        verdict.advice
+    );
 }

@@ -55,12 +55,14 @@ impl Kernel {
             }
             Handler::IrqExit { irq } => {
                 let irq = event.i64(irq);
+                state.interrupted_ns = Some(now_ns);
                 if let Some(begin_ns) = self.leaves(cpu, Hard::Irq(irq), sink) {
                     sink.change(self, &Change::IrqExit { cpu, irq, begin_ns });
                 }
             }
             Handler::VectorEntry(vector) => state.handlers.enters(Hard::Vector(vector), now_ns),
             Handler::VectorExit(vector) => {
+                state.interrupted_ns = Some(now_ns);
                 self.leaves(cpu, Hard::Vector(vector), sink);
             }
             Handler::HrtimerExpireEntry { .. } => state.handlers.enters(Hard::Timer, now_ns),

@@ -58,6 +58,7 @@ pub use loss::{known_from_ns, places};
 pub use process::{Comm, FileKind, ON_ITS_WAY_NS_MAX, ProcId, Process};
 pub use queue::sum_up;
 pub use run::Holder;
+pub use sched::BY_TICK_NS_MAX;
 pub use syscalls::Request;
 pub use task_filter::TaskFilter;
 pub use unrecorded::Unrecorded;
@@ -91,6 +92,8 @@ struct CpuState {
     run: run::Run,
     /// Who left it with the last recorded switch, and when.
     left: Option<(ProcId, i64)>,
+    /// When a hard interrupt was left here last.
+    interrupted_ns: Option<i64>,
     queue: queue::Queue,
     /// Up to the loss after which nothing is known; told at the next switch.
     before_loss: Option<(run::Run, run::Part)>,

@@ -1,5 +1,6 @@
 //! Switches, migrations, priorities, forks and execs.
 
+use event::kernel_threads::is_stop_class;
 use indexmap::IndexMap;
 use trace::EventView;
 
@@ -7,6 +8,11 @@ use super::process::{Arrival, Comm, Process};
 use super::waker::Waker;
 use super::{CPUS_MAX, Change, Kernel, ProcId, Sink};
 use crate::bind::{Left, Life, Pause, Sched, SwitchFields};
+
+/// A switch that an interrupt asks for comes so soon behind it.
+pub const BY_TICK_NS_MAX: i64 = 20_000;
+/// Priorities below are those of SCHED_DEADLINE, and of threads of the stop class.
+const DEADLINE_BELOW: i32 = -100;
 
 /// A wait for a CPU that is over.
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +166,7 @@ impl Kernel {
             cpu,
             prev,
             prev_runnable,
-            pause: self.pause(prev, left),
+            pause: self.pause(cpu, (prev, next), left),
             waited_since_ns: wait.waited_since_ns,
             prev_comm,
             next,
@@ -199,12 +205,22 @@ impl Kernel {
     }
 
     /// Why a task leaves its CPU, by the switch and by where it is.
-    fn pause(&self, id: ProcId, left: Left) -> Pause {
+    fn pause(&self, cpu: u32, (id, next): (ProcId, ProcId), left: Left) -> Pause {
         let process = self.process(id);
+        let has_deadline = |process: &Process| {
+            let has = process.prio.is_some_and(|prio| prio < DEADLINE_BELOW);
+            has && !is_stop_class(process.comm.bytes())
+        };
+        // A tick sees that a runtime is used up; a system call gives up the rest.
+        let interrupted_ns = self.cpus[cpu as usize].interrupted_ns;
+        let by_tick = interrupted_ns.is_some_and(|at_ns| self.now_ns - at_ns <= BY_TICK_NS_MAX);
+        let has_way = has_deadline(process) && !has_deadline(self.process(next));
+        let gives_way = has_way && !by_tick;
         let in_fault = process
             .fault_ns
             .is_some_and(|at_ns| self.is_known_since(at_ns));
         match left.pause() {
+            Pause::PutOff if gives_way => Pause::OutOfRuntime,
             Pause::Done if in_fault => Pause::Fault,
             Pause::Done if process.lock().is_some() => Pause::Lock,
             pause => pause,

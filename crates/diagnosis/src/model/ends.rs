@@ -85,10 +85,10 @@ impl Builder {
         let wanted = self.is_wanted(state);
         let (chain, forked) = (state.chain, state.work.forked);
         match pause {
-            Pause::PutOff if wanted && (chain.is_none() || forked) => {
+            Pause::PutOff | Pause::OutOfRuntime if wanted && (chain.is_none() || forked) => {
                 self.tasks.state(task).work.put_off = Some((cpu, now_ns));
             }
-            Pause::PutOff => {}
+            Pause::PutOff | Pause::OutOfRuntime => {}
             Pause::Inside | Pause::Lock | Pause::Fault => {
                 // Its wake-up does not begin what was not seen to begin, either.
                 let unbegun = wanted && chain.is_none() && !forked;

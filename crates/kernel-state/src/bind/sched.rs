@@ -216,6 +216,10 @@ pub struct WakeUp<'a> {
 pub enum Pause {
     /// It is put off.
     PutOff,
+    /// A task of SCHED_DEADLINE leaves its CPU to one of another policy, though it could run on,
+    /// and no tick came before: it has given up the rest of its runtime (`sched_yield`), as its
+    /// work was done, or has used that up.
+    OutOfRuntime,
     /// It sleeps in the middle of its work, where no signal wakes it: on a lock of the kernel, a
     /// page, a device.
     Inside,

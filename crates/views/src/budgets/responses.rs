@@ -134,7 +134,7 @@ impl Responses {
                 match pause {
                     // Who is stopped is woken, too, to go on.
                     Pause::Gone => thread.gone = true,
-                    Pause::PutOff => {}
+                    Pause::PutOff | Pause::OutOfRuntime => {}
                     _ => thread.asleep_ns = Some(kernel.now_ns()),
                 }
                 slept.map(|slept_ns| (prev, slept_ns))
@@ -214,6 +214,8 @@ impl Responses {
             open.own_ns += ran_ns.unwrap_or(0);
             // It may have been stopped in its sleep, and nobody knows when that was to end.
             let is_asleep = pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
+            // Its work may be over, too.
+            open.lossy |= pause == Pause::OutOfRuntime;
             let is_due = is_asleep && !open.by_timer;
             open.stopped_due_ns = due_ns.filter(|_| is_due);
             open.lossy |= is_asleep && open.stopped_due_ns.is_none();
@@ -222,7 +224,7 @@ impl Responses {
         thread.inside = pause.is_inside() && thread.open.is_none() && !thread.made;
         match pause {
             pause if pause.is_inside() || pause.is_stop() => None,
-            Pause::PutOff => {
+            Pause::PutOff | Pause::OutOfRuntime => {
                 let is_open = thread.open.is_some_and(|open| !open.made);
                 if !is_open {
                     thread.put_off_ns = Some(now_ns);
