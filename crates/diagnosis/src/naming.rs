@@ -98,7 +98,8 @@ pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     name_by_events(model, phase, pieces);
     own_cost::charge(model, phase.cpu, pieces, first);
     let span = (phase.begin_ns, phase.end_ns);
-    for still in model.still(phase.cpu, span) {
+    let together = model.late_together(phase.cpu, span);
+    for still in model.still(phase.cpu, span).into_iter().chain(together) {
         stand_still(pieces, first, still, Reason::MachineStoodStill);
     }
     for still in model.perhaps_still(phase.cpu, span) {

@@ -7,6 +7,7 @@ use testkit::{SyntheticTrace, Task};
 
 const VICTIM: Task = Task::rt(100, "victim", 50);
 const FAIR: Task = Task::fair(300, "compile");
+const FAIR_TOO: Task = Task::fair(301, "link");
 const SECTION: [&str; 2] = ["_raw_spin_unlock_irq+0x1f", "up_write+0x9c"];
 /// Of all beats.
 const PERIOD_US: i64 = 2_000;
@@ -398,4 +399,47 @@ fn what_the_host_took_from_a_task_at_work_is_not_its_own_work() {
     );
     let worked = works(5_000);
     assert!(!worked.sentence.contains(STILL), "{}", worked.sentence);
+}
+
+/// A recording: the victim works from 20 ms until 81 ms, and its CPU's timer comes 60 ms late; that
+/// of CPU 1 by `late_us`, with a switch there at `other_us`.
+fn recorded(late_us: i64, other_us: i64) -> Verdict {
+    let other = Task::fair(400, "other");
+    let trace = SyntheticTrace::new().at(10).cpu(1).block(FAIR, Task::IDLE);
+    let trace = trace.at(500).run(other).cpu(0).at(600).block(VICTIM, FAIR);
+    let trace = trace.hrtimer_start(0x1, EXPIRY_US);
+    let trace = trace
+        .cpu(1)
+        .at(700)
+        .hrtimer_start(0x2, SERVED_US - 200 - late_us);
+    let trace = trace.cpu(0).at(20_000).irq(9, "eth0").after(3).wake(VICTIM);
+    let trace = trace.after(2).irq_end(9).after(2).preempt(FAIR, VICTIM);
+    let trace = trace.cpu(1).at(other_us).preempt(other, FAIR_TOO);
+    let trace = trace.at(SERVED_US - 200).timer_irq().hrtimer_expire(0x2);
+    let trace = trace.hrtimer_done(0x2).after(3).timer_irq_end().cpu(0);
+    let trace = trace.at(SERVED_US).timer_irq().hrtimer_expire(0x1);
+    let trace = trace.hrtimer_done(0x1).after(3).timer_irq_end();
+    let query = Query {
+        tasks: TaskFilter::from(Tid(VICTIM.tid)),
+        until: Until::Block,
+        ..Query::default()
+    };
+    let trace = trace.after(200).block(VICTIM, FAIR).build();
+    let diagnosis = diagnose(&trace, &query).expect("the trace can be diagnosed");
+    diagnosis.verdict().expect("the victim was late").clone()
+}
+
+#[test]
+fn in_a_recording_timers_that_are_overdue_on_several_cpus_at_once_show_that_the_machine_stood_still()
+ {
+    let check = |late_us: i64, other_us: i64, is_still: bool| {
+        let verdict = recorded(late_us, other_us);
+        let sentence = &verdict.sentence;
+        assert_eq!(sentence.contains(STILL), is_still, "{sentence}");
+        assert_eq!(verdict.conclusive, !is_still, "{sentence}");
+    };
+    check(58_000, 19_000, true);
+    check(1_000, 19_000, false);
+    // Something happened there meanwhile.
+    check(58_000, 50_000, false);
 }

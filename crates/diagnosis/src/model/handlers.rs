@@ -14,7 +14,7 @@ use kernel_state::Kernel;
 use kernel_state::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 
 /// A later expiry is not believed: the timer was started again where we did not see it.
-const LATENESS_MAX_NS: i64 = 10_000_000_000;
+pub(super) const LATENESS_MAX_NS: i64 = 10_000_000_000;
 /// Steps of a handler's chain behind which an expiry may be put.
 const REBASE_DEPTH_MAX: u8 = 8;
 /// The flag of a wait that keeps the CPU (the kernel's `LCB_F_SPIN`).

@@ -5,9 +5,10 @@ use event::Cpu;
 
 use super::Model;
 use super::build::Builder;
+use super::handlers::LATENESS_MAX_NS;
 
 /// A timer's interrupt that comes later than this after its expiry was held up.
-const LATE_NS_MIN: i64 = 300_000;
+pub(super) const LATE_NS_MIN: i64 = 300_000;
 /// Of a stretch, this part and more without interrupts makes it one.
 const SHARE_MIN: i64 = 2;
 
@@ -33,6 +34,17 @@ impl Builder {
 }
 
 impl Model {
+    /// Those that were overdue in a part of a span, on any CPU.
+    pub(super) fn late_in(&self, (begin_ns, end_ns): (i64, i64)) -> Vec<LateExpiry> {
+        let all = &self.late_expiries;
+        let first = all.partition_point(|late| late.served_ns <= begin_ns);
+        let last_ns = end_ns.saturating_add(LATENESS_MAX_NS);
+        let near = all[first..]
+            .iter()
+            .take_while(|late| late.served_ns <= last_ns);
+        near.filter(|late| late.due_ns < end_ns).copied().collect()
+    }
+
     /// Whether a CPU took no interrupt in the half of a stretch or more, as far as its timers tell.
     pub fn took_no_interrupt(&self, cpu: Cpu, (begin_ns, end_ns): (i64, i64)) -> bool {
         let own = self.late_expiries.iter().filter(|late| late.cpu == cpu.0);

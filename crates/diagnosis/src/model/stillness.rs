@@ -7,6 +7,8 @@ use event::{Cpu, Duration};
 
 use trace::Lost;
 
+use super::LateExpiry;
+use super::late_expiries::LATE_NS_MIN;
 use super::timeline::{Timeline, What};
 use super::{Model, known_from};
 
@@ -59,6 +61,40 @@ impl Model {
             missed.extend(self.lost_on(other, span));
             joined(missed)
         })
+    }
+
+    /// The parts of a span in which, by a recording without beats, the machine stood still: a timer
+    /// of `cpu` and one of another CPU were overdue at once, and nothing happened on any.
+    pub fn late_together(&self, cpu: Option<Cpu>, span: Span) -> Vec<Span> {
+        let is_short = span.1 - span.0 < LATE_NS_MIN;
+        let Some(cpu) = cpu.filter(|_| self.heartbeat.is_none() && !is_short) else {
+            return vec![];
+        };
+        let last_ns = self
+            .basis
+            .window
+            .map_or(i64::MIN, |window| window.end.as_ns());
+        // A CPU that does something while its timer is overdue has its interrupts off.
+        let is_silent = |late: &&LateExpiry| {
+            let timeline = self.timeline(Cpu(late.cpu));
+            let gaps = timeline.map(|line| gaps(line, (late.due_ns, late.served_ns), last_ns));
+            gaps.is_some_and(|gaps| gaps.len() == 1)
+        };
+        let late = self.late_in(span);
+        let of = |is_here: bool| {
+            let own = late.iter().filter(|late| (late.cpu == cpu.0) == is_here);
+            let silent = own.filter(is_silent);
+            joined(silent.map(|late| (late.due_ns, late.served_ns)).collect())
+        };
+        let mut still = common(&common(&of(true), &[span]), &of(false));
+        for timeline in &self.timelines {
+            still = still
+                .iter()
+                .flat_map(|part| common(&[*part], &gaps(timeline, *part, last_ns)))
+                .collect();
+        }
+        still.retain(|(begin_ns, end_ns)| end_ns - begin_ns >= LATE_NS_MIN);
+        still
     }
 
     /// When in a span events of a CPU were lost.
