@@ -430,8 +430,7 @@ fn recorded(late_us: i64, other_us: i64) -> Verdict {
 }
 
 #[test]
-fn in_a_recording_timers_that_are_overdue_on_several_cpus_at_once_show_that_the_machine_stood_still()
- {
+fn timers_overdue_on_two_silent_cpus_at_once_show_that_the_machine_stood_still() {
     let check = |late_us: i64, other_us: i64, is_still: bool| {
         let verdict = recorded(late_us, other_us);
         let sentence = &verdict.sentence;

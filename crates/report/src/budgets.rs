@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use views::{BudgetFinding, Checked, Judgement, SleepsInside, Subject};
 
 use crate::count::counted;
-use crate::scope::{long_start_ups, sleep_that_ends_work};
+use crate::scope::{BEFORE_WAKE_UP, long_start_ups, sleep_that_ends_work};
 use crate::xml::escaped;
 
 /// A line per budget, and what all rests on.
@@ -85,6 +85,9 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
     if is_judged && finding.inside.is_none() {
         let sleep = sleep_that_ends_work(finding.locks_known);
         let _ = write!(text, "; a {sleep}");
+    }
+    if is_judged {
+        let _ = write!(text, "; {BEFORE_WAKE_UP}");
     }
     if let Subject::WakeUp(_) = finding.budget.subject {
         text.push_str("; work after the wake-up not judged");

@@ -13,7 +13,7 @@ use diagnosis::{
 use event::{Duration, Instant};
 
 use crate::count::counted;
-use crate::scope::{long_start_ups, sleep_that_ends_work};
+use crate::scope::{BEFORE_FAIR_WAKER, long_start_ups, sleep_that_ends_work};
 use lines::parts_text;
 pub(crate) use short::wall_text;
 use style::Meaning;
@@ -31,6 +31,12 @@ const FRAMES_MAX: usize = 8;
 const SMALL_SHARE: f64 = 0.000_5;
 /// Terms that are shown whatever their share.
 const TERMS_MIN: usize = 8;
+
+/// A sentence's begin.
+fn capital(text: &str) -> String {
+    let (first, rest) = text.split_at(1);
+    first.to_uppercase() + rest
+}
 
 /// That nothing was late can be said only of what was recorded, and of what was looked at.
 fn nothing_late(diagnosis: &Diagnosis) -> String {
@@ -51,7 +57,8 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
         ),
     };
     if basis.until == Until::Block && basis.hits == 0 {
-        let _ = write!(text, " A {}.", sleep_that_ends_work(basis.locks_known));
+        let ends = sleep_that_ends_work(basis.locks_known);
+        let _ = write!(text, " A {ends}. {}.", capital(BEFORE_FAIR_WAKER));
     }
     if basis.unjudged > 0 {
         let unjudged = counted(basis.unjudged, "activation");

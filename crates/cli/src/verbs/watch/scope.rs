@@ -39,7 +39,8 @@ impl Scope {
         let to = match self.until {
             // What the watch follows is inside the work; these it does not.
             Until::Block => {
-                "to the end of the work; a sleep for a semaphore, a condition or an answer ends it"
+                "to the end of the work; a sleep for a semaphore, a condition or an answer ends \
+                 it, and what a fair task did before it woke one is not judged"
             }
             Until::SwitchIn => "to the switch-in; work after it not judged",
             Until::UserReturn => "to the return to user space; work after it not judged",
@@ -299,7 +300,8 @@ mod tests {
             assert_eq!(scope.judged(&status), expect);
         };
         let block = "judged: 7 activations of tasks called jackd, to the end of the work; a sleep \
-                     for a semaphore, a condition or an answer ends it";
+                     for a semaphore, a condition or an answer ends it, and what a fair task did \
+                     before it woke one is not judged";
         check(Until::Block, 7, block);
         check(
             Until::SwitchIn,
