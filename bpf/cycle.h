@@ -145,15 +145,22 @@ static __always_inline bool waits_for_work(const struct task_state *state, struc
 	return state->armed_ns > slept_ns || sleep_place(task) == state->released_at;
 }
 
+// So many times the last time between two releases a target may sleep elsewhere in one cycle.
+#define NAPPING_GAPS_MAX 16
+
 // Whether a timer wakes a target out of a sleep that is no wait for its next release: it sleeps for
 // a length of time, or waits for others until it gives up or its alarm rings, elsewhere than at its
-// releases. Where it does so again and again without one, these are its releases.
+// releases. Where it does so again and again for long without one, these are its releases.
 static __always_inline bool is_own_sleep(struct task_state *state, struct task_struct *task)
 {
+	rts_u64 gap_us;
+
 	if (!state->released_again || sleep_place(task) == state->released_at ||
 	    sleeps_to_moment(task))
 		return false;
-	state->released_again--;
+	gap_us = state->gaps_us[(state->releases - 2) & GAP_MASK];
+	if (bpf_ktime_get_ns() - state->released_ns > gap_us * 1000 * NAPPING_GAPS_MAX)
+		state->released_again--;
 	return true;
 }
 

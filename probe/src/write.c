@@ -56,8 +56,9 @@ static int take_memory(const struct rtscope_object *object, uint32_t cpu)
         errno = error;
         return 0;
     }
-    __atomic_store_n(&ring->absent, 0, __ATOMIC_RELEASE);
+    /* First: who finds it full, and not absent, makes room by moving the tail on. */
     __atomic_compare_exchange_n(&ring->tail, &full, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->absent, 0, __ATOMIC_RELEASE);
     return 1;
 }
 
@@ -152,16 +153,17 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
         return 0;
     }
     struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
-    const uint64_t head = *(volatile uint64_t *)&ring->head;
-    const uint64_t tail = *(volatile uint64_t *)&ring->tail;
-    const int crosses = (head ^ (head + words * 8 - 1)) > mask;
-    const uint64_t end = crosses ? (head | mask) + 1 : head + words * 8;
-    if (*(const volatile uint64_t *)&ring->absent) {
+    /* Before its tail, which is that of a full one until it has memory. */
+    if (__atomic_load_n(&ring->absent, __ATOMIC_ACQUIRE)) {
         if (take_memory(object, cpu))
             return 1;
         count(object, area, RTSCOPE_LOSS_NO_RING);
         return 0;
     }
+    const uint64_t head = *(volatile uint64_t *)&ring->head;
+    const uint64_t tail = *(volatile uint64_t *)&ring->tail;
+    const int crosses = (head ^ (head + words * 8 - 1)) > mask;
+    const uint64_t end = crosses ? (head | mask) + 1 : head + words * 8;
     if (end - tail > object->ring_bytes) {
         const uint32_t mode = mode_of(object);
         if (mode != RTSCOPE_MODE_OVERWRITE) {

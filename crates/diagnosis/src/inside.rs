@@ -285,7 +285,8 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
         return;
     }
     phases.doing = match record.on {
-        BlockedOn::Kernel if is_lock_sleep(&record.stack) => {
+        // In a page fault it may wait for who changes what is mapped, a fork among them.
+        BlockedOn::Kernel | BlockedOn::Fault if is_lock_sleep(&record.stack) => {
             return released(model, waker, since_ns, waking.time_ns, phases);
         }
         BlockedOn::Lock | BlockedOn::Mutex if record.owner.is_none() => {

@@ -14,6 +14,7 @@ const MIDDLE: Task = Task::rt(300, "middle", 40);
 
 const LOCK: i64 = 2;
 const MUTEX: i64 = 3;
+const FAULT: i64 = 4;
 const WRITE: i64 = 5;
 const SPIN: i64 = 6;
 
@@ -179,7 +180,6 @@ fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
 
 #[test]
 fn a_page_fault_that_a_program_serves_is_that_programs_to_answer_sooner() {
-    const FAULT: i64 = 4;
     let advised = |stack: &[&'static str]| {
         let trace = activated()
             .at(1100)
@@ -228,8 +228,13 @@ fn a_lock_without_a_known_owner_is_that_of_who_lets_go_of_it_since_it_slept_last
     };
     let owner = "lock held by owner (tid 200, rt 30)";
     let unknown = "unexplained: it waited for a lock, nothing proves whose";
-    // The kernel's lock, and a futex in which no owner is written.
-    for (on, stack) in [(0, &MMAP_LOCK[..]), (MUTEX, &[][..]), (LOCK, &[][..])] {
+    // The kernel's lock, in a page fault too, and a futex in which no owner is written.
+    for (on, stack) in [
+        (0, &MMAP_LOCK[..]),
+        (FAULT, &MMAP_LOCK[..]),
+        (MUTEX, &[][..]),
+        (LOCK, &[][..]),
+    ] {
         held(&[(owner, 2000)], released(sleeps(on, stack).at(3100)), 3152);
         // It slept until 2 ms: whose the lock was then nobody knows.
         let slept = sleeps(on, stack).at(1500).block(OWNER, Task::IDLE).at(2100);

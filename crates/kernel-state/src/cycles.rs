@@ -11,8 +11,11 @@ use trace::EventView;
 use crate::bind::{Handler, Pause, WakeKind};
 use crate::wakeup::Wakee;
 
-/// After a release at a moment so many sleeps for a length of time are inside its cycle; more of
-/// them are what releases the task from now on.
+/// So many of the usual times between two releases a task may sleep for lengths of time in a cycle:
+/// it may try a lock again and again.
+const NAPPING_GAPS_MAX: i64 = 16;
+/// After that so many sleeps for a length of time are still inside its cycle; more of them are what
+/// releases the task from now on.
 const NAPS_MAX: u32 = 8;
 /// So many of the last times between two releases tell whether these are steady.
 const GAPS_MAX: usize = 64;
@@ -235,7 +238,7 @@ impl Cycles {
             By::Others => cycle.woken_by_others(),
             By::Timer(timer) => {
                 let is_nap = cycle.nap.take() == Some(timer.address);
-                if is_nap && cycle.slept_inside() {
+                if is_nap && cycle.slept_inside(now_ns) {
                     return;
                 }
                 // The sleep that the timer ends began where the cycle's work was done.
@@ -373,11 +376,17 @@ impl Cycle {
     }
 
     /// Whether a sleep for a length of time, which is over, was inside the present cycle.
-    fn slept_inside(&mut self) -> bool {
+    fn slept_inside(&mut self, now_ns: i64) -> bool {
         if self.begin_ns.is_none() || self.naps_left == 0 {
             return false;
         }
-        self.naps_left -= 1;
+        let gap_ns = self
+            .gaps_ns
+            .last()
+            .map_or(0, |gap_ns| gap_ns * NAPPING_GAPS_MAX);
+        if now_ns - self.released_ns > gap_ns {
+            self.naps_left -= 1;
+        }
         self.others += 1;
         (self.armed, self.sleeps, self.by_others) = (None, false, false);
         true
