@@ -469,6 +469,22 @@ fn an_event_of_the_switch_itself_does_not_bring_back_who_leaves() {
 }
 
 #[test]
+fn who_gives_up_the_rest_of_its_runtime_again_and_again_breaks_no_budget() {
+    let deadline = Task { prio: -1, ..LOOP };
+    let mut trace = SyntheticTrace::new().at(10).run(deadline);
+    for turn in 1..=10 {
+        trace = trace.at(turn * PERIOD_US).preempt(deadline, HELPER);
+        let next_us = (turn + 1) * PERIOD_US - 500;
+        trace = trace.at(next_us).preempt(HELPER, deadline);
+    }
+    let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+    assert_eq!(budget.over, 0, "{budget:?}");
+    assert_ne!(budget.judgement, Judgement::Held, "{budget:?}");
+    let verdict = diagnosis.verdict().expect("it was put off");
+    assert!(!verdict.conclusive, "{}", verdict.sentence);
+}
+
+#[test]
 fn what_the_kernel_did_not_record_is_not_called_a_loss() {
     // It is woken where it seems to be, and another one leaves that CPU.
     let trace = || {

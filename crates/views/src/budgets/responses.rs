@@ -71,6 +71,8 @@ struct Thread {
     begun_ns: Option<i64>,
     /// Since when it waits, where it was preempted in what was not seen to begin.
     put_off_ns: Option<i64>,
+    /// It may have put itself off, as its work was done.
+    gave_way: bool,
     /// It was just made and has not run yet.
     made: bool,
     /// It sleeps, or is woken from a sleep, inside of work that was not seen to begin.
@@ -190,6 +192,7 @@ impl Responses {
                 self.comes(process, at_ns, woken_ns, unknown);
                 let put_off_ns = self.of(process).put_off_ns.take();
                 let put_off_ns = put_off_ns.filter(|_| woken_ns.is_none());
+                let lossy = lossy || self.of(process).gave_way;
                 return put_off_ns.map(|since_ns| Ended::PutOff(process, since_ns, lossy));
             }
             Change::Unknown { process, .. } | Change::RanUnseen { process } => {
@@ -226,6 +229,7 @@ impl Responses {
             pause if pause.is_inside() || pause.is_stop() => None,
             Pause::PutOff | Pause::OutOfRuntime => {
                 let is_open = thread.open.is_some_and(|open| !open.made);
+                thread.gave_way = pause == Pause::OutOfRuntime;
                 if !is_open {
                     thread.put_off_ns = Some(now_ns);
                 }
