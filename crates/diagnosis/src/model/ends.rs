@@ -6,7 +6,7 @@
 
 use super::build::Builder;
 use super::candidates::{Candidate, End};
-use super::chain::{NewNode, NodeId};
+use super::chain::NodeId;
 use super::tasks::{Run, TaskIndex, TaskState, Version};
 use crate::StepKind;
 use crate::finding::SleepsInside;
@@ -178,18 +178,10 @@ impl Builder {
     ) -> NodeId {
         let state = self.tasks.state(task);
         state.work = Work::default();
-        let version = state.version;
         if due_ns > now_ns {
             return NodeId::NONE;
         }
-        let id = self.tasks.version(version);
-        let step = NewNode {
-            time_ns: due_ns,
-            kind: StepKind::Blocked,
-            cpu,
-            id: id.map_or(0, |version| version.tid.0),
-            version,
-        };
+        let step = self.step(task, StepKind::Blocked, (cpu, due_ns));
         self.arena.add(NodeId::NONE, step)
     }
 
@@ -235,15 +227,7 @@ impl Builder {
 
     /// A task whose begin nobody saw waited for a CPU.
     fn was_put_off(&mut self, from: (u32, i64), until: (u32, i64), task: TaskIndex) {
-        let version = self.tasks.states[task.0 as usize].version;
-        let id = self.tasks.version(version);
-        let step = NewNode {
-            time_ns: from.1,
-            kind: StepKind::Preempted,
-            cpu: from.0,
-            id: id.map_or(0, |version| version.tid.0),
-            version,
-        };
+        let step = self.step(task, StepKind::Preempted, from);
         let state = self.tasks.state(task);
         let (own_ns, chain) = (std::mem::take(&mut state.work.own_ns), state.chain);
         state.chain = self.arena.add(NodeId::NONE, step);

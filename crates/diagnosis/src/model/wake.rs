@@ -116,23 +116,13 @@ impl Builder {
             return;
         }
         let version = state.version;
-        let id = self
-            .tasks
-            .version(version)
-            .map_or(0, |version| version.tid.0);
         let context = match self.handler_of_thread(cpu, now_ns, version) {
             Some(chain) => chain,
             None => self.context_of_waker(cpu, now_ns, by),
         };
         let seems = self.seems_handed_on(cpu, by);
         let parent = self.arena.fresh(context, now_ns);
-        let step = NewNode {
-            time_ns: now_ns,
-            kind: StepKind::Waking,
-            cpu,
-            id,
-            version,
-        };
+        let step = self.step(task, StepKind::Waking, (cpu, now_ns));
         if wakee == Wakee::Ran {
             // Of several, the last counts: after the others it went on.
             let node = self.arena.add(parent, step);
@@ -153,18 +143,28 @@ impl Builder {
         self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
     }
 
+    /// A step of a chain: what `task` does, on a CPU and when.
+    pub(super) fn step(
+        &self,
+        task: TaskIndex,
+        kind: StepKind,
+        (cpu, time_ns): (u32, i64),
+    ) -> NewNode {
+        let version = self.tasks.states[task.0 as usize].version;
+        let id = self.tasks.version(version);
+        NewNode {
+            time_ns,
+            kind,
+            cpu,
+            id: id.map_or(0, |version| version.tid.0),
+            version,
+        }
+    }
+
     /// A task goes on that was stopped in its sleep, which was to end at `due_ns`.
     fn wakes_stopped(&mut self, at: (u32, i64), task: TaskIndex, (target, due_ns): (u32, i64)) {
         let parent = self.continues(at, task, due_ns);
-        let version = self.tasks.states[task.0 as usize].version;
-        let id = self.tasks.version(version);
-        let step = NewNode {
-            time_ns: at.1,
-            kind: StepKind::Waking,
-            cpu: at.0,
-            id: id.map_or(0, |version| version.tid.0),
-            version,
-        };
+        let step = self.step(task, StepKind::Waking, at);
         let chain = self.arena.add(parent, step);
         let state = self.tasks.state(task);
         (state.run, state.woken_ns, state.chain) = (Run::Woken, at.1, chain);
