@@ -51,20 +51,13 @@ fn calls_are_measured_with_and_without_change_and_rejected() {
     check("calls", &[5, 5]);
 }
 
+/// `crowd` is a part of it.
 #[test]
 fn an_event_of_an_application_is_measured() {
     if !testkit::two_cpus("an_event_of_an_application_is_measured") {
         return;
     }
     check("probe", &[7, 2, 2, 2, 2, 4, 4]);
-}
-
-#[test]
-fn processes_of_an_application_are_measured() {
-    if !testkit::two_cpus("processes_of_an_application_are_measured") {
-        return;
-    }
-    check("crowd", &[2, 4, 4]);
 }
 
 #[test]

@@ -11,6 +11,9 @@ use testkit::write_sample;
 /// What the tests of the wheel install, each pinned.
 const REQUIREMENTS: &str = include_str!("requirements.txt");
 
+/// That of the other tests, which have built most of what the library needs.
+const PROFILE: &str = "tested";
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -63,7 +66,7 @@ impl Bench {
         let mut build = Command::new(env!("CARGO"));
         output(
             build
-                .args(["build", "--package", "python"])
+                .args(["build", "--package", "python", "--profile", PROFILE])
                 .current_dir(repository()),
         );
         let path = self.dir.path().join("path");
@@ -76,7 +79,7 @@ impl Bench {
             )
             .unwrap();
         }
-        let library = target().join("debug/lib_native.so");
+        let library = target().join(PROFILE).join("lib_native.so");
         fs::copy(library, package.join("_native.abi3.so")).unwrap();
         Python {
             program: "python3".into(),
@@ -206,7 +209,14 @@ fn the_wheel_installs_and_other_libraries_take_its_tables() {
     let bin = environment.join("bin");
     let mut maturin = Command::new(bin.join("maturin"));
     maturin
-        .args(["build", "--quiet", "--auditwheel=skip", "--out"])
+        .args([
+            "build",
+            "--quiet",
+            "--auditwheel=skip",
+            "--profile",
+            PROFILE,
+        ])
+        .arg("--out")
         .arg(bench.dir.path());
     maturin
         .arg("--manifest-path")

@@ -152,7 +152,8 @@ impl Case<'_> {
         }
         if !self.is_meant(first) {
             let known = first.names.iter().any(|name| self.plays(name));
-            let known = known && !self.is_another(first) && !self.is_ahead_of_timers(first);
+            let ahead = self.is_ahead_of_timers(first) || self.uses_its_quota(first);
+            let known = known && !self.is_another(first) && !ahead;
             return match known || self.is_of_injector(first) {
                 true => (Grade::Wrong, "not the kind and name of the fault: "),
                 false => (Grade::Foreign, ""),
@@ -194,6 +195,15 @@ impl Case<'_> {
         culprit.kind == "run_queue_wait"
             && culprit.waiter.starts_with("ktimers/")
             && tasks.all(|task| !culprit.names.contains(&task.name) || task.is_real_time())
+    }
+
+    /// Whether it is the one that uses up the quota, on the victim's CPU: until the quota is gone,
+    /// the victim waits behind it. The events of the snapshot are asked next.
+    fn uses_its_quota(&self, culprit: &Culprit) -> bool {
+        let mut culprits = self.scenario.of_role("culprit");
+        self.scenario.fault == "quota"
+            && culprit.kind == "run_queue_wait"
+            && culprits.any(|task| culprit.names.contains(&task.name))
     }
 
     /// Lateness that nothing was said of.

@@ -106,3 +106,33 @@ fn who_runs_ahead_of_the_thread_that_serves_timers_makes_late_whatever_was_meant
     check("fifo:7", "", Grade::Wrong);
     check("other:0", "ktimers/0", Grade::Wrong);
 }
+
+#[test]
+fn who_uses_up_a_quota_makes_late_before_it_is_gone() {
+    let scenario = SCENARIO.replace("accuse run_queue_wait ctl", "accuse quota -");
+    let check = |fault: &str, kind: &str, expect: Grade| {
+        let scenario = scenario.replace("fault hog", &format!("fault {fault}"));
+        let scenario = &language::parse(&scenario).unwrap()[0];
+        let log = "scenario hog-1-2 0 200000000\n\
+                   victim lab-victim 6 activation - 75000000 120000000 121000000\n";
+        let hit = Hit {
+            comm: VICTIM.to_owned(),
+            origin_ns: 75_000_000,
+            end_ns: 121_000_000,
+            conclusive: true,
+            culprits: vec![Culprit {
+                kind: kind.to_owned(),
+                names: vec!["ctl".to_owned()],
+                tid: 7,
+                duration_ns: 45_000_000,
+                waiter: String::new(),
+            }],
+            ..Hit::default()
+        };
+        let judged = judge(scenario, &log::parse(log)[0], (&[hit], &[]), CAUSAL);
+        assert_eq!(judged.grade, expect, "{fault} {kind}");
+    };
+    check("quota", "run_queue_wait", Grade::Foreign);
+    check("quota", "upstream", Grade::Wrong);
+    check("frozen", "run_queue_wait", Grade::Wrong);
+}
