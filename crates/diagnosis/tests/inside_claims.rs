@@ -563,6 +563,18 @@ fn who_lends_its_priority_and_keeps_its_cpu_spins_for_the_owner() {
         back(back_at),
         &[(nobody, 1100), (owner, 900), ("own run", 142)],
     );
+    // It is preempted meanwhile, twice, and goes on with it.
+    let pulse = Task::rt(400, "pulse", 99);
+    let put_off = |trace: SyntheticTrace, at_us: i64| {
+        let trace = trace.at(at_us).preempt(VICTIM, pulse);
+        trace.after(50).block(pulse, VICTIM)
+    };
+    let behind = "run-queue wait behind pulse (tid 400, rt 99)";
+    let twice = put_off(put_off(begun(), 1500), 2000);
+    check(
+        back(twice),
+        &[(owner, 1900), ("own run", 142), (behind, 100)],
+    );
     // One that calls the kernel meanwhile spins no more.
     let calls = begun().at(2000).call("getpid").after(1).call_end("getpid");
     check(back(calls), &[("own run", 2142)]);
