@@ -32,6 +32,7 @@ pub fn run(typed: &flags::Check) -> Result<Outcome> {
     let trace = opened::open_all(&roots, &OpenOptions::default())?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
+    window::warn_outside(range, &trace);
     let checked = check_budgets_on(&trace, &rules, range, &options.window.cpus)?;
     if let Some(path) = &options.junit {
         let names = options

@@ -100,6 +100,8 @@ pub fn text(diagnosis: &Diagnosis, telling: &Telling<'_>, paint: Paint) -> Strin
 
 fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
     window::known_cpus(&options.window, trace)?;
+    let range = window::resolve(&options.window, trace)?;
+    window::warn_outside(range, trace);
     let default = Query::default();
     let worst = options
         .worst
@@ -109,7 +111,7 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
         until: options.until,
         threshold: options.over,
         worst: worst.unwrap_or(default.worst),
-        range: window::resolve(&options.window, trace)?,
+        range,
         cpus: options.window.cpus.clone(),
         ..default
     })

@@ -12,7 +12,7 @@ use diagnosis::{
 };
 use event::{Duration, Instant};
 
-use crate::count::counted;
+use crate::count::{counted, of_late};
 use crate::scope::{BEFORE_FAIR_WAKER, long_start_ups, sleep_that_ends_work};
 use lines::parts_text;
 pub(crate) use short::wall_text;
@@ -177,12 +177,10 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
     }
     parts_text(late, lines);
     if group.members.len() > 1 {
-        let (count, all) = (group.members.len(), diagnosis.activations.len());
+        let share = of_late(group.members.len(), diagnosis);
         let is_worst = late.latency() == group.worst;
         let this = if is_worst { "; this is the worst" } else { "" };
-        lines.push(format!(
-            "{count} of {all} late activations have this cause{this}."
-        ));
+        lines.push(format!("{share} activations have this cause{this}."));
     }
     lines.push(String::new());
     steps_text(

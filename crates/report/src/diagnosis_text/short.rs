@@ -4,6 +4,7 @@ use diagnosis::{Diagnosis, Group, LateActivation, Verdict};
 
 use super::lines::{folded, labelled, parts_text};
 use super::style::{Meaning, TextStyle};
+use crate::count::of_late;
 use crate::reports::Calendar;
 
 /// Advice that is shown; the rest is told with `-v`.
@@ -29,9 +30,9 @@ pub(super) fn groups_text(diagnosis: &Diagnosis, style: &TextStyle, lines: &mut 
         let Some(late) = first_of(diagnosis, group) else {
             continue;
         };
-        let (count, all) = (group.members.len(), diagnosis.activations.len());
+        let share = of_late(group.members.len(), diagnosis);
         let sentence = happened(late, &group.verdict, style);
-        let text = format!("Also ({count} of {all} late): {sentence}");
+        let text = format!("Also ({share}): {sentence}");
         lines.push(style.paint(meaning(&group.verdict), &folded(&text, 2, style.columns)));
     }
     let rest = diagnosis.groups.len().saturating_sub(1 + further);
@@ -58,11 +59,11 @@ fn first_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
         let terms = format!("  where it went: {terms}");
         lines.push(folded(&terms, 4, style.columns));
     }
-    let (count, all) = (group.members.len(), diagnosis.activations.len());
-    if count > 1 {
+    if group.members.len() > 1 {
+        let share = of_late(group.members.len(), diagnosis);
         let is_worst = late.latency() == group.worst;
         let this = if is_worst { "; this is the worst" } else { "" };
-        lines.push(format!("  {count} of {all} late have this cause{this}"));
+        lines.push(format!("  {share} have this cause{this}"));
     }
     for mutex in &verdict.mutexes {
         let name = mutex.name.as_deref().unwrap_or("without a name");

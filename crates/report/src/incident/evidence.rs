@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use diagnosis::{Diagnosis, LateActivation, TermKind, Verdict};
 
+use crate::count::of_late;
 use crate::diagnosis_text::{nanoseconds, step_name};
 use crate::xml::escaped;
 
@@ -120,9 +121,9 @@ pub(super) fn further(diagnosis: &Diagnosis) -> String {
     }
     let mut text = String::from("<h2>Other causes in the same trace</h2>\n<ul>\n");
     for group in diagnosis.groups.iter().skip(1).take(ROWS_MAX) {
-        let (count, all) = (group.members.len(), diagnosis.activations.len());
+        let share = of_late(group.members.len(), diagnosis);
         let sentence = escaped(&group.verdict.sentence);
-        let _ = writeln!(text, "<li>{sentence} ({count} of {all} late)</li>");
+        let _ = writeln!(text, "<li>{sentence} ({share})</li>");
     }
     text + "</ul>\n"
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use timeline::Index;
 use trace::TraceInfo;
 
+use crate::count::of_late;
 use crate::diagnosis_text::wall_text;
 use crate::xml::{escaped, escaped_lines};
 use crate::{TextStyle, diagnosis_json, diagnosis_text};
@@ -136,8 +137,8 @@ fn head(incident: &Incident<'_>, group: &Group, late: &LateActivation) -> String
         let _ = write!(text, ", on {}", escaped(host));
     }
     if group.members.len() > 1 {
-        let (count, all) = (group.members.len(), incident.diagnosis.activations.len());
-        let _ = write!(text, "; {count} of {all} late activations have this cause");
+        let share = of_late(group.members.len(), incident.diagnosis);
+        let _ = write!(text, "; {share} activations have this cause");
     }
     text += ".</p>\n";
     if let Some(parts) = late.parts() {
