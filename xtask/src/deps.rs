@@ -20,7 +20,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("expr", &["event"]),
     ("kernel-state", &["event", "trace"]),
     ("diagnosis", &["event", "kernel-state", "trace"]),
-    ("views", &["event", "expr", "kernel-state", "trace"]),
+    (
+        "views",
+        &["event", "expr", "kernel-state", "trace", "diagnosis"],
+    ),
     ("timeline", &["event", "kernel-state", "trace"]),
     ("symbols", &["event", "trace"]),
     ("host", &["event"]),

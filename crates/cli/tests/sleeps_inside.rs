@@ -34,11 +34,11 @@ fn switch(us: u32, prev: &str, state: &str, next: &str) -> String {
 }
 
 /// The loop runs 5 µs after each of its timers, and each cycle is one of `steps`, in turn.
-fn recording(steps: &[Steps<'_>]) -> String {
+fn recording(cycles: u32, steps: &[Steps<'_>]) -> String {
     let mut text = String::from("# tracer: nop\n");
     let (name, tid, prio) = of(LOOP);
     text += &switch(0, IDLE, "R", LOOP);
-    for cycle in 0..CYCLES {
+    for cycle in 0..cycles {
         let turn = steps[cycle as usize % steps.len()];
         for (place, (until_us, mode)) in turn.iter().enumerate() {
             let now = cycle * 20_000 + until_us;
@@ -63,16 +63,22 @@ fn recording(steps: &[Steps<'_>]) -> String {
             text += &switch(due + 5, IDLE, "R", LOOP);
         }
     }
-    let _ = write!(text, "{}", switch(CYCLES * 20_000 + 100, LOOP, "S", IDLE));
+    let _ = write!(text, "{}", switch(cycles * 20_000 + 100, LOOP, "S", IDLE));
     text
 }
 
 /// Asks `diagnose` and `check` whether the loop was more than 5 ms late.
 #[track_caller]
 fn check(steps: &[Steps<'_>], code: i32, says: &str) {
+    check_for(CYCLES, steps, code, says);
+}
+
+/// The same of so many cycles.
+#[track_caller]
+fn check_for(cycles: u32, steps: &[Steps<'_>], code: i32, says: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace.txt");
-    std::fs::write(&file, recording(steps)).expect("a file");
+    std::fs::write(&file, recording(cycles, steps)).expect("a file");
     let diagnose = ["diagnose", "--task", "loop", "--over", "5ms"];
     let check = ["check", "--rule", "response of loop within 5ms"];
     for words in [&diagnose[..], &check] {
@@ -101,6 +107,8 @@ fn a_sleep_for_a_length_of_time_may_be_inside_the_work_of_a_cycle() {
 fn a_loop_that_is_paced_by_lengths_of_time_sleeps_for_its_next_work() {
     let paced: Steps<'_> = &[(600, "REL|HARD")];
     check(&[paced], 0, "12 activations");
+    // From its first sleep on, also where it has so many that these are its steady pace.
+    check_for(60, &[paced], 0, "60 activations");
     // The kernel's own words of a sleep until a moment, as a time-out of poll has them.
     check(&[&[(300, "ABS"), (12_600, "ABS")]], 0, "24 activations");
 }

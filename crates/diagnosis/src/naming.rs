@@ -401,7 +401,7 @@ impl Namer<'_> {
         // No limit on others keeps a task of SCHED_DEADLINE off: its own does.
         if self.passed_over && !lowered && prio.has_deadline() {
             // A watch ends an activation where its task gives up the rest of its runtime.
-            return match self.model.families.hit || self.left_by_tick() {
+            return match self.model.families.hit || self.left_by_tick() && !self.gave_way() {
                 true => Key::RuntimeUsedUp(tid),
                 false => Key::Unexplained(Reason::PerhapsYielded),
             };
@@ -453,6 +453,16 @@ impl Namer<'_> {
             is_seen |= matches!(slice.occupant.what(), What::Hardirq(_));
         });
         is_seen
+    }
+
+    /// Whether the waiting task left its CPU as it may have given up the rest of its runtime.
+    fn gave_way(&self) -> bool {
+        let Doing::Waiting { tid, .. } = self.phase.doing else {
+            return false;
+        };
+        let begin = Instant::from_ns(self.phase.begin_ns);
+        let moments = self.model.moments(tid, self.cpu, begin, begin);
+        moments.iter().any(|moment| moment.gave_way)
     }
 
     /// Whether the task that has the CPU came with a priority that goes first, and left with

@@ -3,7 +3,7 @@
 
 mod ledger;
 
-use diagnosis::{Diagnosis, Query, TaskFilter, Until, diagnose};
+use diagnosis::{Diagnosis, Query, TaskFilter, TermKind, Until, diagnose};
 use event::Tid;
 use ledger::{FAIR, FAIR_TOO, HOG, VICTIM};
 use testkit::{SyntheticTrace, Task};
@@ -249,4 +249,41 @@ fn who_gives_up_the_rest_of_its_runtime_is_not_said_to_have_used_it_up() {
         "{:?}",
         verdict.advice
     );
+}
+
+#[test]
+fn who_gave_up_so_much_before_has_not_used_it_up_behind_an_interrupt() {
+    // It gives up the rest after 500 us; in its next period an interrupt comes right before it
+    // leaves its CPU again.
+    let used_up = |ran_us: i64| {
+        let trace = works().after(500).preempt(OWNER, FAIR);
+        let trace = trace.at(11_010).preempt(FAIR, OWNER).after(ran_us);
+        let trace = trace.timer_irq().after(2).timer_irq_end().after(5);
+        let trace = trace.preempt(OWNER, FAIR).at(21_010);
+        let trace = trace.preempt(FAIR, OWNER).after(500);
+        let found = asked(trace.block(OWNER, Task::IDLE), OWNER.tid);
+        let terms = &found.activations[0].ledger.terms;
+        let mut kinds = terms.iter().map(|term| &term.kind);
+        kinds.any(|kind| matches!(kind, TermKind::RuntimeUsedUp { .. }))
+    };
+    assert!(!used_up(500));
+    // A tick ends what is more than twice of that.
+    assert!(used_up(1_500));
+}
+
+#[test]
+fn a_runtime_is_only_raised_by_work_that_was_seen() {
+    // Its activation is not known: it was put off before, and that is what is late.
+    let trace = SyntheticTrace::new()
+        .at(10)
+        .run(OWNER)
+        .at(1_000)
+        .timer_irq();
+    let trace = trace.after(2).timer_irq_end().after(1);
+    let found = asked(put_off(trace, &[FAIR], 500), OWNER.tid);
+    let verdict = found.verdict().expect("a verdict");
+    let sentence = &verdict.sentence;
+    assert!(sentence.contains("used up the runtime"), "{sentence}");
+    let mut rules = verdict.advice.iter().map(|one| one.rule);
+    assert!(rules.all(|rule| rule != "raise-runtime"), "{verdict:?}");
 }

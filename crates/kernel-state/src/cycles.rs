@@ -8,7 +8,7 @@
 use event::are_steady;
 use trace::EventView;
 
-use crate::bind::{Handler, Pause, WakeKind};
+use crate::bind::{Handler, Pause, STOPPED_ASLEEP_NS_MAX, WakeKind};
 use crate::wakeup::Wakee;
 
 /// So many of the usual times between two releases a task may sleep for lengths of time in a cycle:
@@ -63,6 +63,15 @@ struct Cycle {
     armed: Option<u64>,
     /// When that one is due, also where others have ended its sleep since.
     due_ns: Option<i64>,
+    /// The instant for which it set that timer, where that was past, as it had slept for others or
+    /// for a length of time meanwhile: it is late since then, or that sleep was its due.
+    overdue_ns: Option<i64>,
+    /// The present cycle began so.
+    behind: bool,
+    /// Since when the last cycle is late, or began, that no length of time released.
+    from_ns: i64,
+    /// When others, or a length of time, last ended a sleep of it.
+    slept_ns: i64,
     /// The address of the timer that it set last for a length of time, and not until a moment.
     nap: Option<u64>,
     /// So many more of these are sleeps inside its cycle.
@@ -80,6 +89,12 @@ struct Cycle {
     by_others: bool,
     /// It was woken on its way to sleep.
     pending: Option<By>,
+    /// When it was woken last.
+    woken_ns: i64,
+    /// It is stopped.
+    halted: bool,
+    /// It was woken to be stopped: whether it goes on with its sleep then, what it does next tells.
+    perhaps_asleep: bool,
     /// How often others woke it in the present one.
     others: u64,
     gaps_ns: Vec<i64>,
@@ -95,6 +110,10 @@ impl Default for Cycle {
             function: None,
             armed: None,
             due_ns: None,
+            overdue_ns: None,
+            behind: false,
+            from_ns: i64::MAX,
+            slept_ns: i64::MIN,
             nap: None,
             naps_left: 0,
             in_time: None,
@@ -104,6 +123,9 @@ impl Default for Cycle {
             inside: false,
             by_others: false,
             pending: None,
+            woken_ns: i64::MIN,
+            halted: false,
+            perhaps_asleep: false,
             others: 0,
             gaps_ns: Vec::new(),
             releases: 0,
@@ -151,11 +173,17 @@ impl Cycles {
                 ..
             } => {
                 let function = function.map(|function| event.u64(function));
+                let is_nap = mode.is_some_and(|mode| mode.is_relative(event));
+                // Of its first timer it matters already.
+                if let Some(task) = current.filter(|task| is_nap && self.of(*task).is_none()) {
+                    self.add(task);
+                }
                 if let Some(cycle) = current.and_then(|task| self.of(task)) {
-                    let is_nap = mode.is_some_and(|mode| mode.is_relative(event));
                     cycle.arms(event.u64(hrtimer), function, is_nap);
                     if cycle.armed == Some(event.u64(hrtimer)) {
-                        cycle.due_ns = Some(event.i64(expires));
+                        let due_ns = event.i64(expires);
+                        cycle.due_ns = Some(due_ns);
+                        cycle.is_due(due_ns, event.time().as_ns(), is_nap);
                     }
                 }
             }
@@ -199,9 +227,8 @@ impl Cycles {
         (cpu, now_ns): (u32, i64),
     ) {
         if kind == WakeKind::Wakeup && has_waking {
-            if let Some(cycle) = self.of(task).filter(|_| wakee == Wakee::Ran) {
-                // It has gone on.
-                cycle.pending = None;
+            if wakee == Wakee::Ran {
+                self.went_on(task, now_ns);
             }
             return;
         }
@@ -221,6 +248,20 @@ impl Cycles {
         }
     }
 
+    /// A task was woken that did not leave its CPU: of that nothing begins, but for what it is
+    /// overdue for.
+    fn went_on(&mut self, task: u32, now_ns: i64) {
+        let Some(cycle) = self.of(task) else { return };
+        let by = cycle.pending.take();
+        if let Some(By::Timer(timer)) = by.filter(|_| cycle.overdue_ns.is_some()) {
+            cycle.done_ns = now_ns;
+            self.close(task);
+            if let Some(cycle) = self.of(task) {
+                cycle.released(now_ns, timer.function, false);
+            }
+        }
+    }
+
     fn add(&mut self, task: u32) {
         let place = task as usize;
         if self.tasks.len() <= place {
@@ -231,13 +272,20 @@ impl Cycles {
 
     fn wakes(&mut self, task: u32, now_ns: i64, by: By) {
         let Some(cycle) = self.of(task) else { return };
-        if std::mem::take(&mut cycle.inside) {
+        cycle.woken_ns = now_ns;
+        if std::mem::take(&mut cycle.inside) || std::mem::take(&mut cycle.halted) {
             return;
         }
         match by {
-            By::Others => cycle.woken_by_others(),
+            By::Others => {
+                cycle.slept_ns = now_ns;
+                cycle.woken_by_others();
+            }
             By::Timer(timer) => {
                 let is_nap = cycle.nap.take() == Some(timer.address);
+                if is_nap {
+                    cycle.slept_ns = now_ns;
+                }
                 if is_nap && cycle.slept_inside(now_ns) {
                     return;
                 }
@@ -256,6 +304,16 @@ impl Cycles {
         let Some(cycle) = self.of(task) else { return };
         let pending = cycle.pending.take();
         cycle.inside = pause.is_inside();
+        if pause.is_stop() {
+            return cycle.stops(now_ns);
+        }
+        let slept_on = matches!(pause, Pause::Done | Pause::Gone) && cycle.goes_on(pause, now_ns);
+        if slept_on {
+            if let Some(by) = pending {
+                self.wakes(task, now_ns, by);
+            }
+            return;
+        }
         if pause == Pause::Gone {
             cycle.ends(now_ns);
             self.close(task);
@@ -286,14 +344,14 @@ impl Cycles {
     /// Nobody knows what a task has done, nor in which cycle it is.
     pub fn forget(&mut self, task: u32) {
         if let Some(cycle) = self.of(task) {
-            cycle.leave_out();
+            cycle.forget();
         }
     }
 
     /// The same for all tasks.
     pub fn forget_all(&mut self) {
         for cycle in self.tasks.iter_mut().flatten() {
-            cycle.leave_out();
+            cycle.forget();
         }
         self.expiring.clear();
     }
@@ -375,6 +433,13 @@ impl Cycle {
         }
     }
 
+    /// It set its timer for that instant, until a moment where it is no nap.
+    fn is_due(&mut self, due_ns: i64, now_ns: i64, is_nap: bool) {
+        let slept = due_ns < self.slept_ns || self.behind && due_ns < self.released_ns;
+        let is_past = !is_nap && self.from_ns < due_ns && due_ns < now_ns && slept;
+        self.overdue_ns = is_past.then_some(due_ns);
+    }
+
     /// Whether a sleep for a length of time, which is over, was inside the present cycle.
     fn slept_inside(&mut self, now_ns: i64) -> bool {
         if self.begin_ns.is_none() || self.naps_left == 0 {
@@ -407,7 +472,14 @@ impl Cycle {
         self.releases += 1;
         self.function = function;
         self.released_ns = now_ns;
-        self.begin_ns = Some(now_ns);
+        let overdue_ns = self.overdue_ns.take();
+        let begin_ns = overdue_ns.unwrap_or(now_ns);
+        self.begin_ns = Some(begin_ns);
+        if !is_nap {
+            self.from_ns = begin_ns;
+        }
+        self.behind = overdue_ns.is_some();
+        self.others += u64::from(self.behind);
         (self.armed, self.in_time, self.sleeps) = (None, None, false);
         (self.due_ns, self.by_others) = (None, false);
     }
@@ -423,6 +495,35 @@ impl Cycle {
         self.sleeps = false;
     }
 
+    /// It is stopped. What woke it for that was no event that it slept for.
+    fn stops(&mut self, now_ns: i64) {
+        self.halted = true;
+        let is_soon = now_ns.saturating_sub(self.woken_ns) <= STOPPED_ASLEEP_NS_MAX;
+        if self.perhaps_asleep || !self.by_others || !is_soon {
+            return;
+        }
+        (self.perhaps_asleep, self.by_others) = (true, false);
+        match self.in_time.take() {
+            Some(timer) => self.armed = Some(timer),
+            None => self.others = self.others.saturating_sub(1),
+        }
+    }
+
+    /// Whether it goes on with the sleep in which it was stopped: it had the CPU for a moment only.
+    /// Else others have ended that sleep.
+    fn goes_on(&mut self, pause: Pause, now_ns: i64) -> bool {
+        if !std::mem::take(&mut self.perhaps_asleep) {
+            return false;
+        }
+        self.sleeps = true;
+        let is_soon = now_ns.saturating_sub(self.woken_ns) <= STOPPED_ASLEEP_NS_MAX;
+        if pause == Pause::Done && is_soon {
+            return true;
+        }
+        self.woken_by_others();
+        false
+    }
+
     fn woken_by_others(&mut self) {
         if !std::mem::take(&mut self.sleeps) {
             return;
@@ -435,11 +536,17 @@ impl Cycle {
         }
     }
 
+    fn forget(&mut self) {
+        self.leave_out();
+        self.from_ns = i64::MAX;
+    }
+
     fn leave_out(&mut self) {
         self.begin_ns = None;
         self.others = 0;
         (self.armed, self.in_time, self.pending) = (None, None, None);
-        self.nap = None;
+        (self.nap, self.overdue_ns, self.behind) = (None, None, false);
         (self.sleeps, self.inside) = (false, false);
+        (self.halted, self.perhaps_asleep) = (false, false);
     }
 }

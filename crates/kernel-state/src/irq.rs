@@ -29,6 +29,13 @@ impl Raised {
 }
 
 impl Kernel {
+    /// For who follows handlers by itself: a hard interrupt ends.
+    pub fn note_interrupt(&mut self, cpu: u32, now_ns: i64) {
+        if let Some(state) = self.cpus.get_mut(cpu as usize) {
+            state.interrupted_ns = Some(now_ns);
+        }
+    }
+
     pub(super) fn interrupt<S: Sink>(
         &mut self,
         event: &EventView<'_>,

@@ -127,6 +127,8 @@ pub struct Process {
     pub files: IndexMap<i64, File>,
     /// The system call that it entered, and was not seen to return from.
     pub call: Option<Call>,
+    /// What it took of its own SCHED_DEADLINE runtime.
+    pub(crate) runtime: Runtime,
     /// It was seen to enter a call, or was made by one that was seen.
     pub(crate) has_called: bool,
     /// Since when it is in a page fault that a program serves.
@@ -159,6 +161,15 @@ pub struct Process {
     pub queued: Option<Queued>,
     /// Woken while it still ran: it will not block, or will be woken at once when it does.
     pub pending: Option<Pending>,
+}
+
+/// What a thread took of the runtime that SCHED_DEADLINE gives it in each of its periods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Runtime {
+    /// In this period, as far as it is known that it is one.
+    pub used_ns: i64,
+    /// The most after which it gave up the rest.
+    pub given_up_ns: i64,
 }
 
 impl Process {

@@ -14,6 +14,12 @@ pub const BY_TICK_NS_MAX: i64 = 20_000;
 /// Priorities below are those of SCHED_DEADLINE, and of threads of the stop class.
 const DEADLINE_BELOW: i32 = -100;
 
+/// Whether a thread has a runtime of its own.
+fn has_deadline(process: &Process) -> bool {
+    let has = process.prio.is_some_and(|prio| prio < DEADLINE_BELOW);
+    has && !is_stop_class(process.comm.bytes())
+}
+
 /// A wait for a CPU that is over.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
@@ -162,11 +168,12 @@ impl Kernel {
         let wait = self.end_wait(cpu, next, self.now_ns, sink);
         let left = switched.left;
         let prev_runnable = left.stays_runnable();
+        let gives_way = self.gives_way((cpu, other_ns), (prev, next), left);
         let change = Change::Switch {
             cpu,
             prev,
             prev_runnable,
-            pause: self.pause(cpu, (prev, next), left),
+            pause: self.pause(prev, gives_way, left),
             waited_since_ns: wait.waited_since_ns,
             prev_comm,
             next,
@@ -204,18 +211,40 @@ impl Kernel {
         }
     }
 
-    /// Why a task leaves its CPU, by the switch and by where it is.
-    fn pause(&self, cpu: u32, (id, next): (ProcId, ProcId), left: Left) -> Pause {
-        let process = self.process(id);
-        let has_deadline = |process: &Process| {
-            let has = process.prio.is_some_and(|prio| prio < DEADLINE_BELOW);
-            has && !is_stop_class(process.comm.bytes())
-        };
-        // A tick sees that a runtime is used up; a system call gives up the rest.
+    /// Whether a task that leaves a CPU, on which it came at `came_ns`, may have given up the rest
+    /// of its SCHED_DEADLINE runtime. A tick sees that a runtime is used up, and a system call
+    /// gives up the rest; but an interrupt may come right before such a call, too. Who gave up
+    /// more than half of that runtime before has not used it up.
+    fn gives_way(
+        &mut self,
+        (cpu, came_ns): (u32, Option<i64>),
+        (prev, next): (ProcId, ProcId),
+        left: Left,
+    ) -> bool {
+        if !has_deadline(self.process(prev)) {
+            return false;
+        }
         let interrupted_ns = self.cpus[cpu as usize].interrupted_ns;
         let by_tick = interrupted_ns.is_some_and(|at_ns| self.now_ns - at_ns <= BY_TICK_NS_MAX);
-        let has_way = has_deadline(process) && !has_deadline(self.process(next));
-        let gives_way = has_way && !by_tick;
+        let has_way = left.pause() == Pause::PutOff && !has_deadline(self.process(next));
+        let ran_ns = came_ns.map_or(0, |came_ns| self.now_ns - came_ns);
+        let runtime = &mut self.processes.get_mut(prev).runtime;
+        runtime.used_ns += ran_ns;
+        let used_ns = runtime.used_ns;
+        if left.pause() == Pause::PutOff && !has_way {
+            // It is put off by another one with a deadline, and goes on with the rest.
+            return false;
+        }
+        runtime.used_ns = 0;
+        if has_way && !by_tick {
+            runtime.given_up_ns = runtime.given_up_ns.max(used_ns);
+        }
+        has_way && (!by_tick || used_ns < 2 * runtime.given_up_ns)
+    }
+
+    /// Why a task leaves its CPU, by the switch and by where it is.
+    fn pause(&self, id: ProcId, gives_way: bool, left: Left) -> Pause {
+        let process = self.process(id);
         let in_fault = process
             .fault_ns
             .is_some_and(|at_ns| self.is_known_since(at_ns));

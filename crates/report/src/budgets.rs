@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use views::{BudgetFinding, Checked, Judgement, SleepsInside, Subject};
 
 use crate::count::counted;
-use crate::scope::{BEFORE_WAKE_UP, long_start_ups, sleep_that_ends_work};
+use crate::scope::{BEFORE_FAIR_WAKER, long_start_ups, sleep_that_ends_work};
 use crate::xml::escaped;
 
 /// A line per budget, and what all rests on.
@@ -35,38 +35,7 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
     if let Some(worst) = finding.worst {
         let _ = write!(text, ", worst {} at {}", worst.duration(), worst.begin);
     }
-    if finding.open > 0 {
-        let _ = write!(text, ", {} open at the end", finding.open);
-    }
-    if finding.within > 0 {
-        let _ = write!(
-            text,
-            ", {} whose end was not recorded in time",
-            finding.within
-        );
-    }
-    if finding.unsure > 0 {
-        // Where no event is lost, the kernel did not record how somebody came or went.
-        let why = match holes {
-            0 => ": switches were not recorded, rtscope watch sees each",
-            _ => ": events are missing",
-        };
-        let _ = write!(text, ", {} not counted{why}", finding.unsure);
-    }
-    if finding.unseen > 0 {
-        let _ = write!(
-            text,
-            ", {} not judged: begun before the trace",
-            finding.unseen
-        );
-    }
-    if finding.unwoken > 0 {
-        let _ = write!(
-            text,
-            ", {} not judged: their wake-up was not recorded",
-            finding.unwoken
-        );
-    }
+    text += &left_out(finding, holes);
     if let Some(inside) = &finding.inside {
         let _ = write!(
             text,
@@ -87,10 +56,64 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
         let _ = write!(text, "; a {sleep}");
     }
     if is_judged {
-        let _ = write!(text, "; {BEFORE_WAKE_UP}");
+        let _ = write!(text, "; {BEFORE_FAIR_WAKER}");
     }
     if let Subject::WakeUp(_) = finding.budget.subject {
         text.push_str("; work after the wake-up not judged");
+    }
+    text
+}
+
+/// Samples that are open, or of which nobody knows how long they were.
+fn left_out(finding: &BudgetFinding, holes: u64) -> String {
+    let mut text = String::new();
+    if finding.open > 0 {
+        let _ = write!(text, ", {} open at the end", finding.open);
+    }
+    if finding.within > 0 {
+        let _ = write!(
+            text,
+            ", {} whose end was not recorded in time",
+            finding.within
+        );
+    }
+    let unsure = finding.unsure - finding.stopped;
+    if finding.stopped > 0 {
+        let _ = write!(
+            text,
+            ", {} not counted: they were stopped, perhaps before they were due (rtscope watch sees \
+             when they were)",
+            finding.stopped
+        );
+    }
+    if unsure > 0 {
+        // Where no event is lost, the kernel did not record how somebody came or went.
+        let why = match holes {
+            0 => ": switches were not recorded, rtscope watch sees each",
+            _ => ": events are missing",
+        };
+        let _ = write!(text, ", {unsure} not counted{why}");
+    }
+    if finding.unseen > 0 {
+        let _ = write!(
+            text,
+            ", {} not judged: begun before the trace",
+            finding.unseen
+        );
+    }
+    if finding.unwoken > 0 {
+        let _ = write!(
+            text,
+            ", {} not judged: their wake-up was not recorded",
+            finding.unwoken
+        );
+    }
+    if finding.unknown_wakers > 0 {
+        let _ = write!(
+            text,
+            ", {} more may be: no event says who woke them",
+            finding.unknown_wakers
+        );
     }
     text
 }
@@ -162,6 +185,8 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "unsure": finding.unsure,
             "unseen": finding.unseen,
             "unwoken": finding.unwoken,
+            "stopped": finding.stopped,
+            "unknown_wakers": finding.unknown_wakers,
             "long_start_ups": finding.long_start_ups,
             "unslept": finding.unslept,
             "locks_known": finding.locks_known,

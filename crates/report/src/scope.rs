@@ -16,9 +16,6 @@ pub(crate) fn sleep_that_ends_work(locks_known: bool) -> &'static str {
 /// A fair task hands no chain on: what it wakes begins with that.
 pub(crate) const BEFORE_FAIR_WAKER: &str =
     "what a fair task did before it woke one of them is not judged";
-/// A budget counts each activation from its own wake-up.
-pub(crate) const BEFORE_WAKE_UP: &str =
-    "what other tasks did before they woke it is not judged (rtscope diagnose follows them)";
 
 /// Start-ups that took longer than the limit, which nobody may take for work that was in time, and
 /// how many of their tasks did not sleep at all; none where there are none.

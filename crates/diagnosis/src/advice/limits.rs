@@ -28,6 +28,10 @@ pub(super) fn raise_runtime(case: &Case<'_>) -> Option<(String, String)> {
         _ => false,
     });
     let ran: Duration = ran.map(|term| term.duration).sum();
+    if ran == Duration::ZERO {
+        // What it did with its runtime is not in this: nothing says how much would do.
+        return None;
+    }
     let runtime = rounded(ran + Duration::from_ns(ran.as_ns() / RUNTIME_SPARE));
     let because = format!(
         "{}'s runtime was used up before its work was done, which took {ran} here; or let it do \

@@ -15,6 +15,7 @@ use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::{Model, Quotas, promised};
 use crate::evidence::Evidence;
 use crate::finding::Basis;
+use crate::origins::Origin;
 use crate::query::{Query, Until};
 use event::evidence::{Kind, slack_floor};
 use kernel_state::bind::{self, Bound, Families, Known, Sched};
@@ -49,6 +50,8 @@ pub(super) struct Builder {
     /// So many call for it.
     pub(super) records_max: usize,
     pub(super) basis: Basis,
+    /// When activations began that others handed on, where that is asked.
+    pub(super) origins: Option<Vec<Origin>>,
     /// What the question is about.
     range: TimeRange,
     /// Until when it is known what went on, where the last event does not say it.
@@ -84,6 +87,7 @@ impl Builder {
             logged: 0,
             records_min,
             records_max: records_min,
+            origins: None,
             range: query.range,
             end_ns: None,
             last_ns: 0,
@@ -95,6 +99,17 @@ impl Builder {
                 ..Basis::default()
             },
         }
+    }
+
+    /// Writes down, too, when activations began that others handed on.
+    pub fn with_origins(mut self) -> Self {
+        self.origins = Some(Vec::new());
+        self
+    }
+
+    /// What the question is about.
+    pub fn range(&self) -> TimeRange {
+        self.range
     }
 
     /// Counts an event.
@@ -201,6 +216,9 @@ impl Builder {
         at: At,
         event: &EventView<'_>,
     ) {
+        if let bind::Handler::IrqExit { .. } | bind::Handler::VectorExit(_) = handler {
+            kernel.note_interrupt(at.cpu, at.now_ns);
+        }
         let unpaired = self.basis.unpaired;
         self.handler(kernel, handler, at.cpu, at.now_ns, event);
         if self.basis.unpaired != unpaired {
@@ -254,6 +272,7 @@ impl Builder {
             by: by as u16, // at most CPUS_MAX
             kind,
             halted: None,
+            gave_way: false,
         });
     }
 
@@ -355,11 +374,16 @@ impl Builder {
         self.losses.extend(missing);
     }
 
-    pub fn finish(mut self, kernel: &mut Kernel, environment: &BTreeMap<String, String>) -> Model {
-        self.miss_evidence(environment);
+    /// When activations began that others handed on, in the order in which they ended.
+    pub fn into_origins(mut self, kernel: &mut Kernel) -> Vec<Origin> {
         let end_ns = self.end_ns.unwrap_or(self.last_ns);
         kernel.finish(end_ns, &mut self);
-        self.miss_streams(kernel.unrecorded());
+        self.activations_end(kernel, end_ns);
+        self.origins.unwrap_or_default()
+    }
+
+    /// Activations that the end of what is looked at leaves open.
+    fn activations_end(&mut self, kernel: &Kernel, end_ns: i64) {
         self.doubt_waits(kernel);
         for place in 0..self.tasks.states.len() as u32 {
             let state = &self.tasks.states[place as usize];
@@ -371,6 +395,14 @@ impl Builder {
                 self.may_wait_still(end_ns, TaskIndex(place));
             }
         }
+    }
+
+    pub fn finish(mut self, kernel: &mut Kernel, environment: &BTreeMap<String, String>) -> Model {
+        self.miss_evidence(environment);
+        let end_ns = self.end_ns.unwrap_or(self.last_ns);
+        kernel.finish(end_ns, &mut self);
+        self.miss_streams(kernel.unrecorded());
+        self.activations_end(kernel, end_ns);
         for state in &mut self.cpus {
             if state.told.is_none() || state.told != state.current {
                 state.timeline.leave_run_open();

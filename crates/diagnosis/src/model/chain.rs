@@ -104,6 +104,16 @@ impl Arena {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
+    /// When the task was woken whose wake-up, or whose switch-in behind it, is the last step.
+    pub fn woken_ns(&self, id: NodeId) -> Option<i64> {
+        let last = self.get(id)?;
+        let woken = match last.kind {
+            StepKind::SwitchIn => self.get(last.parent)?,
+            _ => last,
+        };
+        (woken.kind == StepKind::Waking).then_some(woken.time_ns)
+    }
+
     /// Whether a timer's callback made the wake-up with which a chain ends, or is its last step.
     pub fn released_by_timer(&self, id: NodeId) -> bool {
         let last = self.get(id);

@@ -10,9 +10,10 @@ use super::chain::NodeId;
 use super::tasks::{Run, TaskIndex, TaskState, Version};
 use crate::StepKind;
 use crate::finding::SleepsInside;
+use crate::origins::Origin;
 use crate::query::Until;
 use event::evidence::{Asleep, Blocked, BlockedOn, StopKind, Stopped};
-use event::{Cpu, Instant};
+use event::{Cpu, Instant, Tid};
 use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
 use kernel_state::{Kernel, Pause, ProcId};
 
@@ -331,9 +332,32 @@ impl Builder {
             end,
             doubtful,
         };
+        self.handed_on(&candidate);
         let tasks = &self.tasks;
         self.candidates
             .offer(candidate, || tasks.is_kernels(version));
+    }
+
+    /// An activation is over of which somebody may ask when it began.
+    fn handed_on(&mut self, late: &Candidate) {
+        let (Some(origins), Some(woken_ns)) = (&mut self.origins, self.arena.woken_ns(late.node))
+        else {
+            return;
+        };
+        let ago = |length_ns: i64| Instant::from_ns(late.end_ns.saturating_sub(length_ns));
+        let origin = Origin {
+            tid: self
+                .tasks
+                .version(late.version)
+                .map_or(Tid(0), |task| task.tid),
+            begin: ago(late.latency_ns),
+            seems: ago(late.seems_ns),
+            end: Instant::from_ns(late.end_ns),
+        };
+        let first = origin.begin.min(origin.seems);
+        if first.as_ns() < woken_ns && !self.arena.came_by_timer(late.node) {
+            origins.push(origin);
+        }
     }
 
     /// Nobody knows how long a task has waited: an activation that is asked for may have been late.

@@ -30,6 +30,7 @@ use trace::{Item, LossCause, Lost, LostFrom, Trace};
 use crate::diagnose::is_virtual;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
+use crate::origins::Origin;
 use crate::query::Query;
 use event::evidence::{EndKind, Mode, Step};
 use kernel_state::bind::Families;
@@ -126,6 +127,17 @@ impl Model {
         )
     }
 
+    /// Reads the trace once, and keeps of it when activations began that others handed on.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or is of several machines.
+    pub fn origins(trace: &Trace, query: &Query) -> Result<Vec<Origin>> {
+        let mut kernel = Kernel::new(trace, Follow::default());
+        let builder = build::Builder::new(kernel.families(), query.clone(), RECORDS_MIN);
+        let builder = Model::pass(trace, &mut kernel, builder.with_origins())?;
+        Ok(builder.into_origins(&mut kernel))
+    }
+
     /// Looks for what can be dropped when there are `records_min` records.
     fn build(
         trace: &Trace,
@@ -133,14 +145,34 @@ impl Model {
         query: &Query,
         records_min: usize,
     ) -> Result<Model> {
+        let builder = build::Builder::new(kernel.families(), query.clone(), records_min);
+        let builder = Model::pass(trace, &mut kernel, builder)?;
+        let mut model = builder.finish(&mut kernel, &trace.info().environment);
+        model.unlisted = kernel.binding().unlisted.clone();
+        let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
+        let floor_ns = floor.and_then(|floor| floor.parse().ok());
+        model.late_timer_floor = floor_ns.map(Duration::from_ns);
+        model.heartbeat = stillness::Heartbeat::read(&trace.info().environment);
+        let exit_ns = trace.info().environment.get("rtscope_idle_exit_max_ns");
+        let exit_ns = exit_ns.and_then(|exit_ns| exit_ns.parse().ok());
+        model.idle_exit = exit_ns.map(Duration::from_ns);
+        model.is_virtual = is_virtual(trace.info());
+        Ok(model)
+    }
+
+    /// The pass over all events.
+    fn pass(
+        trace: &Trace,
+        kernel: &mut Kernel,
+        mut builder: build::Builder,
+    ) -> Result<build::Builder> {
         kernel.binding().of_one_kernel(trace)?;
-        let mut builder = build::Builder::new(kernel.families(), query.clone(), records_min);
         builder.basis.locks_known = kernel.knows_locks();
         builder.quotas = Quotas::of(trace.classes());
         // What a watch wrote down of a hit stands behind it.
         let until = match kernel.binding().has_hits() {
             true => Instant::MAX,
-            false => query.range.end,
+            false => builder.range().end,
         };
         let range = TimeRange {
             begin: Instant::MIN,
@@ -152,26 +184,16 @@ impl Model {
         cursor.each(|item| {
             match item {
                 Item::Event(event) => match binding.get(event.class()) {
-                    Some(bound) => builder.event(&mut kernel, bound, event, classes),
+                    Some(bound) => builder.event(kernel, bound, event, classes),
                     None => builder.passes_by(event.time()),
                 },
-                Item::Lost(lost) => builder.lost(&mut kernel, *lost),
+                Item::Lost(lost) => builder.lost(kernel, *lost),
                 Item::Damage(_) => builder.damage(),
             }
             Ok(())
         })?;
         builder.end_ns = seen_until(trace, range)?;
-        let mut model = builder.finish(&mut kernel, &trace.info().environment);
-        model.unlisted = binding.unlisted.clone();
-        let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
-        let floor_ns = floor.and_then(|floor| floor.parse().ok());
-        model.late_timer_floor = floor_ns.map(Duration::from_ns);
-        model.heartbeat = stillness::Heartbeat::read(&trace.info().environment);
-        let exit_ns = trace.info().environment.get("rtscope_idle_exit_max_ns");
-        let exit_ns = exit_ns.and_then(|exit_ns| exit_ns.parse().ok());
-        model.idle_exit = exit_ns.map(Duration::from_ns);
-        model.is_virtual = is_virtual(trace.info());
-        Ok(model)
+        Ok(builder)
     }
 
     /// What ran on a CPU; none for a CPU without events.

@@ -96,6 +96,11 @@ impl Builder {
         {
             left.halted = halt(pause);
         }
+        if let Some(left) = self.tasks.state(task).log.last_mut()
+            && left.kind == MomentKind::OutRunnable
+        {
+            left.gave_way = pause == Pause::OutOfRuntime;
+        }
     }
 
     /// `task` leaves the CPU.

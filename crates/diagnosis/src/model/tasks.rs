@@ -93,6 +93,8 @@ pub(crate) struct Moment {
     pub kind: MomentKind,
     /// It left the CPU as it was stopped, which is no sleep.
     pub halted: Option<StopKind>,
+    /// It left the CPU as it gave up the rest of its SCHED_DEADLINE runtime, or had used it up.
+    pub gave_way: bool,
 }
 
 /// A softirq that runs on a task's time. It leaves the CPU with the task.

@@ -24,9 +24,9 @@ impl Checker<'_> {
         let Some(Response {
             begin_ns,
             own_ns,
-            unbegun,
             lossy,
             own_lossy,
+            stopped_asleep,
             ..
         }) = response
         else {
@@ -43,14 +43,19 @@ impl Checker<'_> {
             };
         };
         let now_ns = self.now_ns;
-        let unbegun = unbegun || begin_ns < self.known_from_ns;
+        let unbegun = begin_ns < self.known_from_ns;
         let end = |lossy: bool| match (unbegun, lossy) {
             (true, _) => End::Unknown,
             (false, true) => End::NotAfter(now_ns),
             (false, false) => End::Seen(now_ns),
         };
         let is_response = |subject: &Subject| is_response_of(subject, &task);
-        self.sample(is_response, begin_ns, end(lossy));
+        let since = self.begun.since(task.tid.0, (begin_ns, now_ns));
+        let end_of_response = match end(lossy) {
+            End::Seen(_) if stopped_asleep => End::Stopped(now_ns),
+            end => end,
+        };
+        self.sample_since(is_response, since, end_of_response);
         // It may have worked for all of that time.
         let work_ns = match own_lossy {
             true => begin_ns,
@@ -143,18 +148,20 @@ impl Checker<'_> {
                 process,
                 begin_ns,
                 own_ns,
-                unbegun,
                 lossy,
                 own_lossy,
+                stopped_asleep,
             } = response;
             let known = kernel.process(process);
             let task = kernel.named(known);
             // It may have done its work unseen.
             let at = known.arrived.map_or(known.seen_on, |arrival| arrival.cpu);
             self.here = self.is_asked_for(Some(Cpu(at)));
-            let is_doubted = unbegun || begin_ns < self.known_from_ns || kernel.is_doubted(at);
+            let is_doubted = begin_ns < self.known_from_ns || kernel.is_doubted(at);
             let (lossy, own_lossy) = (lossy || is_doubted, own_lossy || is_doubted);
-            self.still_open(|subject| is_response_of(subject, &task), begin_ns, lossy);
+            let lossy = lossy || stopped_asleep;
+            let since = self.begun.since(task.tid.0, (begin_ns, self.now_ns));
+            self.open_since(|subject| is_response_of(subject, &task), since, lossy);
             let work_ns = self.now_ns - own_ns;
             self.still_open(|subject| is_work_of(subject, &task), work_ns, own_lossy);
         }
@@ -196,7 +203,8 @@ impl Checker<'_> {
                 let doubtful = !is_sure || at.any(|at| kernel.is_doubted(at.cpu));
                 self.still_open(|subject| is_wake_up_of(subject, &task), begin_ns, doubtful);
                 let begin_ns = self.responses.begin_ns(id, begin_ns);
-                self.still_open(|subject| is_response_of(subject, &task), begin_ns, doubtful);
+                let since = self.begun.since(task.tid.0, (begin_ns, self.now_ns));
+                self.open_since(|subject| is_response_of(subject, &task), since, doubtful);
             }
         }
     }

@@ -38,6 +38,10 @@ pub struct BudgetFinding {
     pub unseen: u64,
     /// Others whose wake-up was not recorded: nobody knows how long they took.
     pub unwoken: u64,
+    /// Of `unsure` those whose thread was stopped, perhaps before it was due.
+    pub stopped: u64,
+    /// Samples that are over only if the task that had the CPU woke their thread: nobody knows.
+    pub unknown_wakers: u64,
     /// Start-ups of threads, up to the first sleep, that took longer than the limit: a response is
     /// judged to the switch-in there.
     pub long_start_ups: u64,

@@ -17,7 +17,9 @@ pub(super) enum End {
     Seen(i64),
     /// Its end was not recorded; it came no later than this.
     NotAfter(i64),
-    /// The same, and perhaps it never was.
+    /// The same: it may have begun later, as its thread was stopped.
+    Stopped(i64),
+    /// It came no later than this, and perhaps it never was.
     PerhapsBefore(i64),
     /// Nobody knows.
     Unknown,
@@ -33,6 +35,8 @@ pub(super) struct Tally {
     pub open: u64,
     pub unseen: u64,
     pub unwoken: u64,
+    pub unknown_wakers: u64,
+    pub stopped: u64,
     pub start_ups: u64,
     pub long_start_ups: u64,
     pub unslept: u64,
@@ -46,10 +50,15 @@ impl Tally {
     pub fn enter(&mut self, begin_ns: i64, end: End, limit_ns: i64) {
         match end {
             End::Seen(end_ns) => self.add(begin_ns, end_ns, limit_ns),
-            End::NotAfter(most_ns) if most_ns - begin_ns <= limit_ns => self.within += 1,
+            End::NotAfter(most_ns) | End::Stopped(most_ns) if most_ns - begin_ns <= limit_ns => {
+                self.within += 1;
+            }
             // It is in time, or never was.
             End::PerhapsBefore(most_ns) if most_ns - begin_ns <= limit_ns => {}
-            _ => self.unsure += 1,
+            _ => {
+                self.unsure += 1;
+                self.stopped += u64::from(matches!(end, End::Stopped(_)));
+            }
         }
     }
 
@@ -89,6 +98,37 @@ impl Tally {
         (self.samples, self.within, self.over, self.worst) = (0, 0, 0, None);
     }
 
+    /// Why what nobody knows of samples could break a budget that is not broken; none where it
+    /// could not.
+    fn doubt(&self, budget: &Budget) -> Option<String> {
+        let unknown = u128::from(self.unsure + self.unwoken + self.open);
+        let all = u128::from(self.samples + self.within) + unknown;
+        let over = u128::from(self.over) + unknown;
+        let may_break = |over: u128| over * MILLION > all * u128::from(budget.over_ppm);
+        if self.unsure > 0 && may_break(over) {
+            let unsure = self.unsure;
+            return Some(format!("nobody knows how long {unsure} of them lasted"));
+        }
+        if self.unwoken > 0 && may_break(over) {
+            let unwoken = self.unwoken;
+            return Some(format!("the wake-up of {unwoken} of them was not recorded"));
+        }
+        let over = over + u128::from(self.unknown_wakers);
+        if self.unknown_wakers > 0 && may_break(over) {
+            return Some(format!(
+                "{} more may have been over: no event says who woke them",
+                self.unknown_wakers
+            ));
+        }
+        let inside = self.inside.as_ref().map_or(0, |inside| inside.over);
+        (inside > 0 && may_break(over + u128::from(inside))).then(|| {
+            format!(
+                "{inside} more may have been over: it slept in them, for others or for a length \
+                 of time"
+            )
+        })
+    }
+
     fn judge(&self, budget: &Budget, holes: u64) -> Judgement {
         let inconclusive = |why: String| Judgement::Inconclusive(why);
         if budget.over_ppm == 0 && self.over > 0 {
@@ -106,24 +146,8 @@ impl Tally {
         if holes == 0 && u128::from(self.over) * MILLION > allowed {
             return Judgement::Broken;
         }
-        let may_break =
-            (u128::from(self.over) + unsure) * MILLION > all * u128::from(budget.over_ppm);
-        if holes == 0 && self.unsure > 0 && may_break {
-            let unsure = self.unsure;
-            return inconclusive(format!("nobody knows how long {unsure} of them lasted"));
-        }
-        if holes == 0 && self.unwoken > 0 && may_break {
-            let unwoken = self.unwoken;
-            return inconclusive(format!("the wake-up of {unwoken} of them was not recorded"));
-        }
-        let over_inside = self.inside.as_ref().map_or(0, |inside| inside.over);
-        let may_be_over = u128::from(self.over) + unsure + u128::from(over_inside);
-        let may_break = may_be_over * MILLION > all * u128::from(budget.over_ppm);
-        if holes == 0 && over_inside > 0 && may_break {
-            return inconclusive(format!(
-                "{over_inside} more may have been over: it slept in them, for others or for a \
-                 length of time"
-            ));
+        if let Some(why) = self.doubt(budget).filter(|_| holes == 0) {
+            return inconclusive(why);
         }
         if holes > 0 {
             return inconclusive(format!("events are missing in {}", places(holes)));
@@ -171,6 +195,8 @@ impl Tally {
             open: self.open,
             unseen: self.unseen,
             unwoken: self.unwoken,
+            unknown_wakers: self.unknown_wakers,
+            stopped: self.stopped,
             long_start_ups: self.long_start_ups,
             unslept: self.unslept,
             threads: self.threads,

@@ -4,11 +4,13 @@
 //! than one of a thousand lasted longer, and no percentile need be computed.
 
 mod activations;
+mod begun;
 mod finding;
 mod handled;
 mod judge;
 mod responses;
 mod rules;
+mod samples;
 mod undecided;
 
 use std::collections::HashMap;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use event::{Cpu, Instant, NamedTask, Result, TimeRange};
 use trace::{EventView, Item, Trace};
 
+use begun::Begun;
 pub use finding::{BudgetFinding, Judgement, SleepsInside};
 pub use handled::Called;
 use handled::{Handled, Handlers};
@@ -64,7 +67,9 @@ pub fn check_budgets_on(
     cpus: &[Cpu],
 ) -> Result<Checked> {
     one_kernel(trace)?;
+    let begun = Begun::of(trace, rules, range.end)?;
     let mut checker = Checker::new(trace, rules, range, cpus);
+    checker.begun = begun;
     let mut checked = Checked::default();
     let mut kernel = Kernel::new(trace, Follow::default());
     let binding = Arc::clone(kernel.binding());
@@ -139,6 +144,7 @@ struct Checker<'a> {
     /// Periods that are open: their definition, and when they began.
     open: HashMap<u64, (usize, i64)>,
     responses: Responses,
+    begun: Begun,
     undecided: AllUndecided,
     /// Followed where a budget is about them, or begins with a timer.
     handlers: Option<Handlers>,
@@ -174,6 +180,7 @@ impl<'a> Checker<'a> {
             matcher: has_periods.then(|| Matcher::new(&rules.periods, trace.classes())),
             open: HashMap::new(),
             responses: Responses::default(),
+            begun: Begun::default(),
             undecided: AllUndecided::default(),
             handlers: follows_timers.then(|| Handlers::new(has_handlers, least)),
             cycles: Cycles::new(limits.collect(), (begin_ns, end_ns)),
@@ -264,27 +271,6 @@ impl<'a> Checker<'a> {
         let name = self.rules.periods.list()[def].name.clone();
         let is_it = |subject: &Subject| is_period(subject, name.as_deref());
         self.sample(is_it, begin_ns, End::Seen(self.now_ns));
-    }
-
-    /// Something lasted from an instant to its end.
-    fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, end: End) {
-        let ended_ns = match end {
-            End::Seen(end_ns) => end_ns,
-            End::NotAfter(_) | End::PerhapsBefore(_) | End::Unknown => self.now_ns,
-        };
-        if !self.here || ended_ns < self.begin_ns {
-            return;
-        }
-        let end = match begin_ns >= self.known_from_ns {
-            true => end,
-            false => End::Unknown,
-        };
-        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
-            if !is_it(&budget.subject) {
-                continue;
-            }
-            tally.enter(begin_ns, end, budget.limit.as_ns());
-        }
     }
 
     /// A thread that was woken is scheduled in, and was moved before.
@@ -474,25 +460,6 @@ impl<'a> Checker<'a> {
             let name = self.rules.periods.list()[def].name.clone();
             let is_it = |subject: &Subject| is_period(subject, name.as_deref());
             self.still_open(is_it, begin_ns, false);
-        }
-    }
-
-    /// What is still open when the trace ends is over if it is over already; else nobody knows.
-    fn still_open(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, doubtful: bool) {
-        if !self.here {
-            return;
-        }
-        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
-            if !is_it(&budget.subject) {
-                continue;
-            }
-            let limit_ns = budget.limit.as_ns();
-            let is_over = self.now_ns - begin_ns > limit_ns;
-            match is_over {
-                true if doubtful || begin_ns < self.known_from_ns => tally.unsure += 1,
-                true => tally.add(begin_ns, self.now_ns, limit_ns),
-                false => tally.open += 1,
-            }
         }
     }
 }

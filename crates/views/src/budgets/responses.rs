@@ -12,12 +12,12 @@ struct Open {
     own_ns: i64,
     /// Since when it runs.
     since_ns: Option<i64>,
-    /// Nobody knows since when its thread had waited.
-    unbegun: bool,
     /// It lasted no longer than it seems: it ended unseen, and its thread may have had others.
     lossy: bool,
     /// Nobody knows for how long its thread ran.
     own_lossy: bool,
+    /// Its thread was stopped, perhaps in its sleep, and nobody knows when that was to end.
+    stopped_asleep: bool,
     /// It began with the making of its thread, which is nobody's deadline.
     made: bool,
     /// A timer woke its thread.
@@ -32,11 +32,11 @@ pub(super) struct Response {
     pub process: ProcId,
     pub begin_ns: i64,
     pub own_ns: i64,
-    /// Nobody knows when it began.
-    pub unbegun: bool,
     /// It was no longer than that.
     pub lossy: bool,
     pub own_lossy: bool,
+    /// It may have begun later: its thread was stopped, perhaps in its sleep.
+    pub stopped_asleep: bool,
 }
 
 /// What became of a thread's activation.
@@ -187,7 +187,8 @@ impl Responses {
                 within_ns,
                 ..
             } => {
-                // Where only the switch was not recorded, its wake-up and its end are known.
+                // Where only the switch was not recorded, its wake-up and its end are known. Else
+                // it may have run before, and have ended its work.
                 let unknown = (lossy && within_ns.is_none(), lossy);
                 self.comes(process, at_ns, woken_ns, unknown);
                 let put_off_ns = self.of(process).put_off_ns.take();
@@ -216,12 +217,13 @@ impl Responses {
             let ran_ns = open.since_ns.take().map(|since_ns| now_ns - since_ns);
             open.own_ns += ran_ns.unwrap_or(0);
             // It may have been stopped in its sleep, and nobody knows when that was to end.
-            let is_asleep = pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
+            let is_soon = pause.is_stop() && open.own_ns <= STOPPED_ASLEEP_NS_MAX;
+            // Who was woken by its timer was due.
+            let is_asleep = is_soon && !open.by_timer;
             // Its work may be over, too.
             open.lossy |= pause == Pause::OutOfRuntime;
-            let is_due = is_asleep && !open.by_timer;
-            open.stopped_due_ns = due_ns.filter(|_| is_due);
-            open.lossy |= is_asleep && open.stopped_due_ns.is_none();
+            open.stopped_due_ns = due_ns.filter(|_| is_asleep);
+            open.stopped_asleep |= is_asleep && open.stopped_due_ns.is_none();
         }
         thread.due_ns = None;
         thread.inside = pause.is_inside() && thread.open.is_none() && !thread.made;
@@ -260,7 +262,7 @@ impl Responses {
         process: ProcId,
         at_ns: i64,
         woken_ns: Option<i64>,
-        (unbegun, own_lossy): (bool, bool),
+        (lossy, own_lossy): (bool, bool),
     ) {
         let thread = self.of(process);
         let made = std::mem::take(&mut thread.made);
@@ -273,9 +275,9 @@ impl Responses {
             begin_ns: due_ns.map_or(woken_ns, |due_ns| due_ns.min(woken_ns)),
             own_ns: 0,
             since_ns: None,
-            unbegun: false,
             lossy: false,
             own_lossy: false,
+            stopped_asleep: false,
             made,
             by_timer: due_ns.is_some(),
             stopped_due_ns: None,
@@ -292,11 +294,11 @@ impl Responses {
             match woken_ns {
                 // It was not due yet, or late since it was.
                 Some(woken_ns) => open.begin_ns = stopped_due_ns.min(woken_ns),
-                None => open.lossy = true,
+                None => open.stopped_asleep = true,
             }
             open.own_ns = 0;
         }
-        open.unbegun |= unbegun;
+        open.lossy |= lossy;
         open.own_lossy |= own_lossy;
         open.since_ns = Some(at_ns);
     }
@@ -349,9 +351,9 @@ impl Open {
             process,
             begin_ns: self.begin_ns,
             own_ns: self.own_ns,
-            unbegun: self.unbegun,
             lossy: self.lossy,
             own_lossy: self.own_lossy,
+            stopped_asleep: self.stopped_asleep,
         }
     }
 }
