@@ -143,21 +143,25 @@ impl LateActivation {
         let own_run = own_run.filter(|term| term.kind == TermKind::OwnRun);
         let own_work: Duration = own_run.map(|term| term.duration).sum();
         let before = begin.time - self.origin;
-        // It may have run before that, and handed on to itself.
-        let own_work = own_work.min(self.latency() - before);
+        // It may have run before that: still at its last work when it was due, say.
+        let all = own_work;
+        let own_work = all.min(self.latency() - before);
         is_response.then_some(Parts {
             before,
+            own_before: all - own_work,
             own_work,
             put_off: self.latency() - before - own_work,
         })
     }
 }
 
-/// A response from its origin to the end of the work, in three; they add up to it.
+/// A response from its origin to the end of the work, in three, which add up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Before the task ran.
+    /// Before the task was scheduled in for it.
     pub before: Duration,
+    /// A part of that: it ran by then, for what it was at before.
+    pub own_before: Duration,
     /// Its own work.
     pub own_work: Duration,
     /// After it ran first, while it could not go on: it waited for a CPU, a lock, a device.

@@ -1,13 +1,15 @@
 //! A task of a lower priority that has the CPU while another one waits: whether it kept it, or
 //! whether the scheduler left it there. A task in user code can be preempted at every interrupt.
 
-use event::evidence::{Hit, PreemptionOff, Role, StepKind};
+use event::evidence::{Hit, PreemptionOff, Role, StepKind, TaskRef};
 use event::{Instant, Tid};
 
+use crate::finding::Culprit;
 use crate::model::{Model, MomentKind, VersionId};
 use crate::naming::{PICK_GUARD_NS, SKEW_MAX_NS};
 use crate::phases::{Doing, Phase, Since};
 use crate::stacks::{found_user_code, left_user_code};
+use crate::term::TermKind;
 
 /// What the evidence shows of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,32 @@ fn is_served(model: &Model, phase: &Phase, tid: Tid) -> bool {
         is_it && moment.is_served() && (moment.time - end).as_ns().abs() <= SKEW_MAX_NS
     });
     by_moment || records_of(model, phase, tid).any(PreemptionOff::is_served)
+}
+
+/// A sentence more for each who ran ahead of others by a priority that it had set itself, and gave
+/// up as it left the CPU: as what it is told, it would not have gone first.
+pub(crate) fn lowered_themselves(model: &Model, late: &TaskRef, culprits: &[Culprit]) -> String {
+    let lowered = |culprit: &Culprit| {
+        let TermKind::RunQueueWait { behind } = &culprit.kind else {
+            return None;
+        };
+        let mut moments = model.evidence.moments.iter();
+        let moment = moments.find(|moment| {
+            let is_it = moment.role == Role::Lowered && moment.task.tid == behind.tid;
+            is_it && moment.task.prio == behind.prio && moment.cpu == culprit.cpu
+        })?;
+        let (came, comm, now) = (moment.prio_when_it_came(), &behind.comm, behind.prio);
+        let waiter = culprit.waiter.as_ref().unwrap_or(late);
+        let then = match came.beats(now) && !waiter.prio.beats(came) {
+            true => came.to_string(),
+            false => "a higher priority".to_owned(),
+        };
+        Some(format!(
+            " {comm} had {then} meanwhile, and lowered itself to {now} as it left: its program \
+             sets that priority."
+        ))
+    };
+    culprits.iter().filter_map(lowered).collect()
 }
 
 /// Whether `task`, as which its run in `phase` ended, left the CPU in the call by which it lowered

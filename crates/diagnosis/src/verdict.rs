@@ -10,6 +10,7 @@ use crate::diagnose::{is_virtual, steal_is_unreported};
 use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::host;
+use crate::kept;
 use crate::model::Model;
 use crate::policy::FairPolicy;
 use crate::quota;
@@ -274,14 +275,13 @@ fn sentence(
         _ => None,
     });
     let reason = reason.unwrap_or_default();
-    if conclusive && late.ledger.is_good() {
-        return format!("{head}: {clauses}.");
-    }
     if conclusive {
-        return format!(
-            "{head}: {clauses}; {unexplained} are unexplained{reason}.{}",
-            lowered(late)
-        );
+        let rest = match late.ledger.is_good() {
+            true => ".".to_owned(),
+            false => format!("; {unexplained} are unexplained{reason}.{}", lowered(late)),
+        };
+        let raised = kept::lowered_themselves(model, &late.task, culprits);
+        return format!("{head}: {clauses}{rest}{raised}");
     }
     if is_own_work(late) {
         let others: String = besides(culprits)

@@ -152,6 +152,21 @@ fn the_hop_that_waited_is_the_one_that_advice_is_for() {
 }
 
 #[test]
+fn a_victim_that_takes_another_name_in_the_midst_has_one_name_in_the_answer() {
+    let before = Task {
+        comm: "app",
+        ..VICTIM
+    };
+    let trace = begun(before).at(500).preempt(FAIR, HOG);
+    let given = advice(woken(trace, before).at(21_000).block(HOG, VICTIM), VICTIM);
+    let because = &given[0].because;
+    assert!(
+        because.ends_with(&format!("with {}", VICTIM.comm)),
+        "{given:?}"
+    );
+}
+
+#[test]
 fn tasks_of_the_victims_own_name_are_changed_without_it() {
     let same = |tid| Task::rt(tid, VICTIM.comm, 60);
     let mut trace = woken(begun(VICTIM).at(500).preempt(FAIR, same(400)), VICTIM);
@@ -237,7 +252,9 @@ fn whoever_takes_a_good_part_beside_own_work_is_in_the_advice_too() {
         let advice = &found.groups[0].verdict.advice;
         let rules: Vec<_> = advice.iter().map(|one| (one.rule, one.alone)).collect();
         assert_eq!(rules[..expect.len()], *expect, "{rules:?}");
-        let said = advice.iter().any(|one| one.because.contains("nobody else"));
+        let said = advice
+            .iter()
+            .any(|one| one.because.contains("no other task had"));
         assert_eq!(said, was_alone, "{advice:?}");
     };
     // A fiftieth is no good part.

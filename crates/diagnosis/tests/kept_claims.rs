@@ -235,6 +235,13 @@ fn who_leaves_the_cpu_in_the_call_that_lowers_it_ran_ahead_until_then() {
         true,
         "sly (tid 300, nice 0) ran ahead of it",
     );
+    // What it had meanwhile is said with that, where an interrupt saw it.
+    let higher = "sly had a higher priority meanwhile, and lowered itself to nice 0 as it left";
+    check(with(left, left, 40_999), true, higher);
+    let seen = woken(idle_machine(), left).at(40_999);
+    let seen = seen.moment_since((came, left), LOWERED, 0, 0);
+    let had = "sly had rt 60 meanwhile, and lowered itself to nice 0 as it left";
+    check(leaves(seen, left), true, had);
     let other = Task::fair(301, "other");
     check(
         with(left, other, 40_999),

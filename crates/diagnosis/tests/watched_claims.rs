@@ -189,6 +189,38 @@ fn a_task_that_was_due_while_it_was_busy_is_late_by_what_kept_it_busy() {
 }
 
 #[test]
+fn what_a_task_was_at_when_it_was_due_is_told_apart_from_what_it_waited_for() {
+    let check = |busy: fn(SyntheticTrace) -> SyntheticTrace, expect: [i64; 3]| {
+        let trace = busy(idle_machine().at(500).run(VICTIM)).at(41_000);
+        let trace = trace.timer_irq().after(2).released(1_000, VICTIM, 0, 0);
+        let trace = trace.waking(VICTIM, 0).after(2).timer_irq_end();
+        let steps = [
+            (1_000_000, 1, 0, 7),
+            (41_000_000, 3, 0, -1),
+            (41_001_000, 4, 0, 7),
+            (41_002_000, 7, 0, VICTIM.tid),
+            (41_004_000, 8, 0, VICTIM.tid),
+            (43_004_000, 10, 0, VICTIM.tid),
+        ];
+        let trace = trace.at(43_004).hit_blocked(1, VICTIM, Task::IDLE, &steps);
+        let diagnosis = ask(trace.block(VICTIM, Task::IDLE));
+        let parts = diagnosis.activations[0].parts().expect("a response");
+        let told = [parts.before, parts.own_before, parts.own_work];
+        assert_eq!(
+            told.map(|part| part.as_ns() / 1_000),
+            expect,
+            "{diagnosis:#?}"
+        );
+    };
+    check(|trace| trace, [40_004, 40_000, 2_000]);
+    let behind = |trace: SyntheticTrace| {
+        let trace = trace.at(2_000).preempt(VICTIM, HOG);
+        trace.at(40_000).block(HOG, VICTIM)
+    };
+    check(behind, [40_004, 2_000, 2_000]);
+}
+
+#[test]
 fn the_slack_of_a_timer_is_its_owners_doing() {
     let trace = idle_machine().at(41_000).timer_irq().after(2);
     let trace = trace.released(1_000, VICTIM, 1, 38_000).wake(VICTIM);

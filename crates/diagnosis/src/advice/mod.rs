@@ -140,7 +140,13 @@ impl Case<'_> {
         let mut tasks = begun
             .filter(|step| matches!(step.kind, StepKind::Waking | StepKind::SwitchIn))
             .map(task_of);
-        tasks.next_back().unwrap_or_else(|| self.late.task.clone())
+        let late = &self.late.task;
+        let mut waiter = tasks.next_back().unwrap_or_else(|| late.clone());
+        // It may have been called otherwise as it began; an answer has one name for it.
+        if waiter.tid == late.tid {
+            waiter.comm.clone_from(&late.comm);
+        }
+        waiter
     }
 }
 

@@ -46,12 +46,13 @@ pub(crate) fn own_work(
         ));
     }
     let why = match was_alone {
-        true => "nobody else took the time",
+        true => "no other task had its CPU",
         false => "its own work is the longest part",
     };
     found.push((
         "profile-own-work",
-        format!("{why}: a profile says which of {comm}'s functions take it"),
+        // To spin for a lock of its program's is its own work, as far as any event tells.
+        format!("{why}: a profile says which of {comm}'s functions take it, or wait in a loop"),
         format!("perf record -g -t {tid} -- sleep 10; perf report --no-children"),
     ));
     let then_check = then_check(late, check_threshold(late));

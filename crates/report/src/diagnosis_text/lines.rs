@@ -13,8 +13,15 @@ const LINE_COLUMNS: usize = 100;
 pub(super) fn parts_text(late: &LateActivation, lines: &mut Vec<String>) {
     let Some(parts) = late.parts() else { return };
     let (before, own, put_off) = (parts.before, parts.own_work, parts.put_off);
+    let begin = match parts.own_before.as_ns() * 2 >= before.as_ns().max(1) {
+        true => {
+            let at_work = parts.own_before;
+            format!("before this work {before}, still at what it did before for {at_work} of it")
+        }
+        false => format!("before it ran {before}"),
+    };
     lines.push(format!(
-        "  before it ran {before}; its own work {own}; put off in between {put_off}"
+        "  {begin}; its own work {own}; put off in between {put_off}"
     ));
 }
 

@@ -93,11 +93,22 @@ impl SyntheticTrace {
 
     /// The same with the task's policy, as the kernel numbers them.
     pub fn moment_of_policy(self, task: Task, role: i64, flags: u64, policy: u64) -> Self {
+        self.moment_since((task, task), role, flags, policy)
+    }
+
+    /// The same of a task that was another one when it came, by its priority.
+    pub fn moment_since(
+        self,
+        (came, task): (Task, Task),
+        role: i64,
+        flags: u64,
+        policy: u64,
+    ) -> Self {
         let mut fields = task_fields(task).to_vec();
         fields.extend([
             ("role", Value::Signed(role)),
             ("policy", Value::Unsigned(policy)),
-            ("came_prio", Value::Signed(task.lttng_prio())),
+            ("came_prio", Value::Signed(came.lttng_prio())),
             ("came_policy", Value::Unsigned(policy)),
             ("flags", Value::Unsigned(flags)),
         ]);
