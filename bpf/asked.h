@@ -40,13 +40,15 @@ static __always_inline void asked_pass(const struct cpu_state *cpu, struct task_
 	}
 }
 
-// Whether the current task, which wakes the target `wakee`, was asked for that by it; the cycle in
-// which it was goes on.
+// Whether the current task, which wakes the target `wakee`, was asked for that by it. A loop for
+// everything (`loops`: it sleeps as for its timer) may have begun its next cycle meanwhile: the one
+// in which it asked goes on. Only a first answer is one to that: who runs on may wake it for years.
 static __always_inline bool is_answer(const struct cpu_state *cpu, struct task_struct *wakee,
-		struct task_state *of_wakee, rts_u64 now_ns)
+		struct task_state *of_wakee, rts_u64 now_ns, bool loops)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct task_state *state;
+	bool is_first;
 
 	// Of one that no timer has released nobody asks.
 	if (!of_wakee->releases || cpu->hardirq.active || !(state = task_state(current)))
@@ -54,7 +56,12 @@ static __always_inline bool is_answer(const struct cpu_state *cpu, struct task_s
 	if (state->asked.by != wakee->pid ||
 	    now_ns - state->asked.cycle_ns >= RELEASE_AGE_NS_MAX)
 		return false;
+	is_first = !state->asked.answered;
 	state->asked.answered = 1;
+	if (!loops)
+		return of_wakee->cycle_ns != 0;
+	if (!is_first)
+		return false;
 	if (!of_wakee->cycle_ns || state->asked.cycle_ns < of_wakee->cycle_ns)
 		of_wakee->cycle_ns = state->asked.cycle_ns;
 	return true;

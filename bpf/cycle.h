@@ -51,6 +51,17 @@ static __always_inline rts_u64 sleep_place(struct task_struct *task)
 	return regs ? regs_instruction(regs) + ((rts_u64)regs_argument_0(regs) << 20) : 0;
 }
 
+// Whether a task sleeps for a length of time or to a moment, and for nothing else: so do programs
+// that wait for no file, too.
+static __always_inline bool sleeps_for_time(struct pt_regs *regs)
+{
+	if (regs_in_select(regs))
+		return !regs_select_files(regs);
+	if (regs_in_poll(regs))
+		return !regs_poll_files(regs);
+	return regs_in_clock_nanosleep(regs) || regs_in_nanosleep(regs);
+}
+
 // Whether a task sleeps until a moment: it may have several in a cycle.
 static __always_inline bool sleeps_to_moment(struct task_struct *task)
 {
@@ -86,8 +97,8 @@ static __always_inline struct rts_cycles *cycle_note(rts_s32 key, struct task_st
 	return found;
 }
 
-// The present cycle ended with the last work, at `done_ns`.
-static __always_inline void cycle_close(struct task_state *state, struct task_struct *task,
+// The present cycle ended with the last work, at `done_ns`. Whether it was late, with sleeps in it.
+static __always_inline bool cycle_close(struct task_state *state, struct task_struct *task,
 		rts_u64 done_ns)
 {
 	rts_u64 begin_ns = state->cycle_ns;
@@ -97,31 +108,50 @@ static __always_inline void cycle_close(struct task_state *state, struct task_st
 	state->cycle_ns = 0;
 	state->others = 0;
 	if (!begin_ns || !sleeps || done_ns <= begin_ns)
-		return;
+		return false;
 	found = cycle_note(task->pid, task, begin_ns, done_ns, sleeps);
 	if (!found)
-		return;
+		return false;
 	state->has_cycles = 1;
 	gaps_copy(found, state);
+	return done_ns - begin_ns >= config.threshold_ns;
 }
 
 // So often its timer's releases are counted that found it at the same place.
 #define RELEASED_AGAIN_MAX 8
+// So many times between two releases tell how steady its timer is.
+#define GAPS_SURE 4
+
+// The time between the last release and this one. What follows a late cycle says less of the timer:
+// a program that is late may count its next period from then.
+static __always_inline void gap_note(struct task_state *state, rts_u64 release_ns, bool was_late)
+{
+	rts_u64 gap_us = (release_ns - state->released_ns) / 1000;
+
+	if (!state->releases) {
+		state->releases = 1;
+		return;
+	}
+	if (release_ns <= state->released_ns || (was_late && state->calm >= GAPS_SURE))
+		return;
+	if (!was_late && state->calm < GAPS_SURE)
+		state->calm++;
+	state->gaps_us[(state->releases - 1) & GAP_MASK] = gap_us < GAP_US_MAX ? gap_us : GAP_US_MAX;
+	state->releases++;
+}
 
 // A timer releases the target, which has slept until then.
 static __always_inline void cycle_begin(struct task_state *state, struct task_struct *task,
-		rts_u64 release_ns)
+		rts_u64 release_ns, bool was_late)
 {
 	rts_u64 place = sleep_place(task);
-	rts_u64 gap_us = (release_ns - state->released_ns) / 1000;
 	struct rts_cycles *found;
 
-	if (state->releases && release_ns > state->released_ns)
-		state->gaps_us[(state->releases - 1) & GAP_MASK] =
-			gap_us < GAP_US_MAX ? gap_us : GAP_US_MAX;
-	if (!state->releases || release_ns > state->released_ns)
-		state->releases++;
+	gap_note(state, release_ns, was_late);
 	state->released_ns = release_ns;
+	state->cut_ns = 0;
+	state->own_moment = 0;
+	state->paced = sleeps_to_moment(task);
 	state->cycle_ns = release_ns;
 	state->in_cycle = 1;
 	if (state->released_at != place)
@@ -148,6 +178,14 @@ static __always_inline bool waits_for_work(const struct task_state *state, struc
 // So many times the last time between two releases a target may sleep elsewhere in one cycle.
 #define NAPPING_GAPS_MAX 16
 
+// Whether a target sleeps to a moment that may be a release of its own: where it waits for these so
+// as well, or was not seen often to wait elsewhere. A program that sleeps for a length of time may
+// do it to the moment at which that is over, as Python's time.sleep() does.
+static __always_inline bool may_be_paced(const struct task_state *state, struct task_struct *task)
+{
+	return sleeps_to_moment(task) && (state->paced || state->released_again < GAPS_SURE);
+}
+
 // Whether a timer wakes a target out of a sleep that is no wait for its next release: it sleeps for
 // a length of time, or waits for others until it gives up or its alarm rings, elsewhere than at its
 // releases. Where it does so again and again for long without one, these are its releases.
@@ -156,42 +194,94 @@ static __always_inline bool is_own_sleep(struct task_state *state, struct task_s
 	rts_u64 gap_us;
 
 	if (!state->released_again || sleep_place(task) == state->released_at ||
-	    sleeps_to_moment(task))
+	    may_be_paced(state, task))
 		return false;
+	// One after the other, without a release elsewhere: it begins a loop of its own.
+	if (sleeps_to_moment(task) && state->own_moment) {
+		state->cycle_ns = 0;
+		state->others = 0;
+		return false;
+	}
+	state->own_moment = sleeps_to_moment(task);
 	gap_us = state->gaps_us[(state->releases - 2) & GAP_MASK];
 	if (bpf_ktime_get_ns() - state->released_ns > gap_us * 1000 * NAPPING_GAPS_MAX)
 		state->released_again--;
 	return true;
 }
 
+// When a target's timer was due, or the wait for that was to end which others cut short, where it
+// slept by then for something else, since `slept_ns`, and nobody woke it. 0: none was.
+static __always_inline rts_u64 due_asleep(const struct task_state *state, rts_u64 slept_ns)
+{
+	rts_u64 now_ns = bpf_ktime_get_ns(), cut_ns = state->cut_ns, due_ns = state->timer_due_ns;
+
+	if (cut_ns > slept_ns && cut_ns > state->released_ns && cut_ns <= now_ns)
+		return cut_ns;
+	return due_ns > slept_ns && due_ns > state->released_ns && due_ns <= now_ns ? due_ns : 0;
+}
+
+// Others wake a target that waits for its next work. What the cycle was about is done, or an answer
+// is still to come.
+static __always_inline void cycle_waited(struct task_state *state, struct task_struct *task,
+		rts_u64 done_ns)
+{
+	if (state->others)
+		cycle_close(state, task, done_ns);
+	state->in_cycle = 0;
+	if (state->armed_ns > done_ns && sleep_place(task) == state->released_at)
+		state->cut_ns = state->armed_ns;
+}
+
+// It slept elsewhere: in its cycle, or after others had woken it for something else.
+static __always_inline void cycle_sleeps(struct task_state *state, struct task_struct *task,
+		rts_u64 done_ns)
+{
+	rts_u64 due_ns;
+
+	if (state->cycle_ns && state->in_cycle) {
+		state->others++;
+		return;
+	}
+	due_ns = due_asleep(state, done_ns);
+	if (!due_ns)
+		return;
+	cycle_close(state, task, done_ns);
+	state->released_ns = state->cycle_ns = due_ns;
+	state->in_cycle = 1;
+	state->others = 1;
+}
+
 // A target that slept, since `done_ns`, is woken: by its timer, or by others.
 static __always_inline void cycle_wake(struct task_state *state, struct cpu_state *cpu,
 		struct task_struct *task, rts_u64 done_ns)
 {
+	rts_u64 overdue_ns = state->overdue_ns;
+
 	if (task->flags & PF_KTHREAD)
 		return;
 	if (timer_in_progress(cpu)) {
-		if (is_own_sleep(state, task)) {
-			state->in_cycle = 1;
-			state->others++;
+		bool was_late;
+
+		// It goes on with what it was kept from.
+		if (overdue_ns && overdue_ns == state->released_ns)
+			return;
+		if (!overdue_ns && is_own_sleep(state, task)) {
+			cycle_sleeps(state, task, done_ns);
 			return;
 		}
-		cycle_close(state, task, done_ns);
-		cycle_begin(state, task, state->chain.origin_ns);
+		was_late = cycle_close(state, task, done_ns);
+		cycle_begin(state, task, overdue_ns ? overdue_ns : state->chain.origin_ns, was_late);
+		// It slept for something else when that was due.
+		state->others = overdue_ns && overdue_ns < state->woken_ns;
 		return;
 	}
-	if (is_answer(cpu, task, state, done_ns)) {
+	if (is_answer(cpu, task, state, done_ns, sleep_place(task) == state->released_at)) {
 		state->in_cycle = 1;
 		state->others++;
-	} else if (!state->cycle_ns) {
-		return;
 	} else if (waits_for_work(state, task, done_ns)) {
-		// What the cycle was about is done, or an answer is still to come.
-		if (state->others)
-			cycle_close(state, task, done_ns);
-		state->in_cycle = 0;
-	} else if (state->in_cycle) {
-		state->others++;
+		cycle_waited(state, task, done_ns);
+	} else {
+		cycle_sleeps(state, task, done_ns);
 	}
 }
 

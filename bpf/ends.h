@@ -186,6 +186,26 @@ static __always_inline void tell_own_end(void *ctx, struct task_state *state,
 	hit_send(hit, ending->now_ns, how != ENDS_AND_LEAVES);
 }
 
+// Whether what a target ends as it goes to sleep is its start, for which nobody waits: it took the
+// name by which it is meant, or was born, and gave itself its priority after that. Who ends without
+// a sleep was a job.
+static __always_inline bool is_start_up(const struct task_state *state, struct task_struct *task)
+{
+	if (!state->starts || (task->flags & PF_EXITING))
+		return false;
+	return state->starts == STARTS_NAMED || task->normal_prio != state->born_prio;
+}
+
+static __always_inline void start_up_ends(struct task_state *state, rts_u64 now_ns)
+{
+	rts_u64 told = *(volatile rts_u64 *)&state->told, activation = state->activation;
+
+	if ((rts_s64)(now_ns - activation_origin(state)) >= (rts_s64)config.threshold_ns &&
+	    told != activation &&
+	    __sync_val_compare_and_swap(&state->told, told, activation) == told)
+		COUNT(start_ups);
+}
+
 // A task ends its own chain: it returns to user space, or it blocks, or it has the CPU as it is
 // woken. Where others wait for what is told, no hit is open: Linux 6.1 would lose sight of it.
 static __always_inline void hit_own_end(void *ctx, struct task_state *state,
@@ -193,6 +213,10 @@ static __always_inline void hit_own_end(void *ctx, struct task_state *state,
 {
 	struct ending ending;
 
+	if (end_kind == RTS_END_BLOCKED && is_start_up(state, task)) {
+		start_up_ends(state, now_ns);
+		return;
+	}
 	if (how == ENDS_AND_LEAVES)
 		*(volatile rts_u8 *)&state->telling = 1;
 	if (ends_late(&ending, state, now_ns))

@@ -309,7 +309,7 @@ struct rts_released {
 // A task of a hit as it was at a moment.
 struct rts_moment {
 	struct rts_task task;
-	rts_s32 came_prio; // when it was scheduled in, of the one that runs
+	rts_s32 came_prio; // the best since it was scheduled in, of the one that runs
 	rts_u8 role; // enum rts_role
 	rts_u8 policy; // the kernel's number
 	rts_u8 came_policy;
@@ -379,6 +379,7 @@ struct rts_counters {
 	rts_u64 unmeant; // those of tasks that were targets no more at their end
 	rts_u64 renamed; // targets that are called otherwise now, and are none any more
 	rts_u64 unslept; // programs that never slept, and were at work for longer than the threshold
+	rts_u64 start_ups; // of targets, longer than the threshold: nobody waits for them
 	rts_u64 buckets[RTS_BUCKETS_MAX];
 };
 

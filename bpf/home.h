@@ -2,7 +2,8 @@
 //
 // Work that others give to a target, as to a server: it waits for that at one place, its home. From
 // where it is woken there to where it comes home again is a cycle; what it sleeps for elsewhere in
-// between (a length of time, a child, a lock of a database) may be inside of its work.
+// between (a length of time, a child, a lock of a database) may be inside of its work. So does an
+// event loop wait, which has timers of its own: that its wait timed out gives it work, too.
 
 #ifndef RTSCOPE_HOME_H
 #define RTSCOPE_HOME_H
@@ -50,7 +51,7 @@ static __always_inline bool is_away(const struct task_state *state, struct pt_re
 	rts_u8 kind = home_kind(regs);
 
 	if (timer)
-		return regs_in_clock_nanosleep(regs);
+		return sleeps_for_time(regs);
 	return !kind || !state->home_kind || kind == state->home_kind;
 }
 
@@ -74,18 +75,21 @@ static __always_inline void home_wake(struct task_state *state, struct cpu_state
 		struct task_struct *task, rts_u64 now_ns, rts_u64 done_ns)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	bool timer = timer_in_progress(cpu);
+	bool timer = timer_in_progress(cpu), works;
 	rts_u64 place;
 
 	if ((task->flags & PF_KTHREAD) || !regs)
 		return;
 	place = home_place(regs);
+	works = !timer || !sleeps_for_time(regs);
 	if (place == state->home_at) {
 		home_close(state, task, done_ns);
-		state->served_ns = timer || state->home_again < HOME_SURE ? 0 : now_ns;
+		state->served_ns = 0;
+		if (works && state->home_again >= HOME_SURE)
+			state->served_ns = timer ? state->chain.origin_ns : now_ns;
 		state->away = 0;
-		state->napped = 0;
-		if (!timer && state->home_again < HOME_MAX)
+		state->napped = timer;
+		if (works && state->home_again < HOME_MAX)
 			state->home_again++;
 		return;
 	}

@@ -47,6 +47,14 @@ static __always_inline bool is_release(const struct task_state *state, rts_u64 o
 	return (previous_ns && own_ns >= previous_ns) || (last_ns && own_ns > last_ns);
 }
 
+// Whether such an expiry passed while the task slept for something else (in a handler of a signal
+// that ended its sleep, say): no release that anybody saw, but perhaps one.
+static __always_inline bool passed_asleep(const struct task_state *state, rts_u64 own_ns)
+{
+	return state->released_ns && own_ns >= state->released_ns && own_ns < state->woken_ns &&
+	       own_ns > state->stopped_until_ns;
+}
+
 // The release of `state`'s task, which the timer `frame` wakes.
 static __always_inline void release_of(struct release *found, struct hrtimer_frame *frame,
 		struct task_state *state)
@@ -60,11 +68,14 @@ static __always_inline void release_of(struct release *found, struct hrtimer_fra
 	state->release_ns = 0;
 	state->last_release_ns = own_ns;
 	if (frame->release_ns) {
-		if (frame->release_ns == own_ns && is_release(state, own_ns, previous_ns, last_ns) &&
-		    frame->entry_ns - own_ns < RELEASE_AGE_NS_MAX) {
+		if (frame->release_ns != own_ns || frame->entry_ns - own_ns >= RELEASE_AGE_NS_MAX)
+			return;
+		if (is_release(state, own_ns, previous_ns, last_ns)) {
 			found->release_ns = own_ns;
 			found->why = RTS_RELEASE_OVERRUN;
 		}
+		if (found->release_ns || passed_asleep(state, own_ns))
+			state->overdue_ns = own_ns;
 	} else if (frame->soft_ns && frame->expiry_ns && frame->soft_ns < frame->entry_ns) {
 		found->release_ns = frame->soft_ns;
 		found->slack_ns = frame->expiry_ns - frame->soft_ns;

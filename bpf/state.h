@@ -102,6 +102,13 @@ enum was_target {
 	WAS_LENT_TARGET = 2, // only for as long as another task lent it its priority
 };
 
+// How a target begins that has not slept since.
+enum starts {
+	STARTS_NOT = 0,
+	STARTS_BORN = 1,
+	STARTS_NAMED = 2, // by taking the name by which it is meant
+};
+
 // What a target asked of a task, directly or through others.
 struct wants {
 	rts_u64 cycle_ns; // in the cycle that began then
@@ -122,12 +129,15 @@ struct task_state {
 	rts_u8 has_waker_stack; // that of the last wake-up was taken
 	rts_u8 asleep; // enum rts_asleep, when it was stopped
 	struct meant meant;
+	rts_s32 born_prio; // as it was born, without what others lent it
 	rts_u64 stopped_until_ns;
 	rts_u64 stop_ns; // when it was stopped
 	rts_u64 stopped_at; // the instruction of user space that it goes on with
 	rts_u64 asleep_until_ns; // it was stopped in a sleep that was to last until then; 0: not known
 	rts_u64 slept_ns; // since when it sleeps, or slept last
 	rts_u64 program_ns; // since when its program runs, which has not slept yet; 0: it has
+	rts_u64 cut_ns; // until then it was to wait for its next release as others woke it; 0: not so
+	rts_u64 overdue_ns; // a release of its timer passed then, and it sleeps for that now; 0: none
 	rts_u64 waits_ns; // its activation begins no earlier, whatever its chain says; 0: as that says
 	rts_u64 armed_ns; // until when it sleeps at most, or slept last; 0: no such time
 	rts_u64 timer_due_ns; // when the timer below is due, as it armed that last
@@ -142,9 +152,14 @@ struct task_state {
 	rts_u8 in_cycle; // its activation belongs to its present cycle, as its release or an answer
 	rts_u8 telling; // its end is copied, on the CPU that it leaves
 	rts_u8 released_again; // so often its timer found it where it had before, less its other sleeps
+	rts_u8 met; // it was a target before
+	rts_u8 starts; // enum starts, until it sleeps
+	rts_u8 calm; // so many times between two releases behind cycles in time
+	rts_u8 own_moment; // its last sleep to a moment was elsewhere than at its releases
+	rts_u8 paced; // that last found it asleep to a moment
 	rts_u8 home_kind; // enum home_kind
-	rts_u8 napped; // one of its sleeps elsewhere was for a length of time, or to a moment
-	rts_u8 home_again; // so often others woke it where it waits for them, less its other sleeps
+	rts_u8 napped; // one of those sleeps was for a length of time, or a time-out gave it its work
+	rts_u8 home_again; // so often it got work where it waits for that, less its other sleeps
 	rts_u64 activation; // counts them; whoever begins one writes it before the chain
 	rts_u64 told; // the last one whose end somebody told
 	rts_u64 reported_id; // of the hit that said that it still waits
@@ -167,8 +182,8 @@ struct task_state {
 	rts_u64 released_at; // where it slept until then
 	rts_u32 releases; // by its timer
 	rts_u32 others; // sleeps since the last that others ended, or a length of time
-	rts_u64 home_at; // where others give it its work
-	rts_u64 served_ns; // when they last did; 0: not known
+	rts_u64 home_at; // where it waits for work
+	rts_u64 served_ns; // when it last got some; 0: not known
 	rts_u32 away; // sleeps elsewhere since then
 	struct wants asked;
 	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last times between two, in a ring
@@ -334,6 +349,8 @@ static __always_inline void activation_begin(struct task_state *state)
 {
 	*(volatile rts_u64 *)&state->activation += 1;
 	state->waiting_reported = 0;
+	state->overdue_ns = 0;
+	state->starts = STARTS_NOT;
 	*(volatile rts_u64 *)&state->waits_ns = 0;
 }
 

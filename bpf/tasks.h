@@ -23,9 +23,9 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-// What was under way when the watch began, or when a task became a target, has no origin that
-// anybody saw: it counts from now, and says so.
-static __always_inline void open_begin(struct task_struct *task)
+// What was under way when the watch began, or when a task became a target again (`starts`: for the
+// first time), has no origin that anybody saw: it counts from now, and says so.
+static __always_inline void open_begin(struct task_struct *task, enum starts starts)
 {
 	struct task_state *state = task_state(task);
 	rts_u64 now_ns, activation;
@@ -60,6 +60,8 @@ static __always_inline void open_begin(struct task_struct *task)
 	state->waker.tid = -1;
 	state->woken_ns = now_ns;
 	state->was_target = 1;
+	state->starts = starts;
+	state->met = 1;
 	state->phase = runs ? PHASE_ACTIVE : PHASE_WOKEN;
 	if (task->on_cpu == runs && (!task->__state || comes))
 		return;
@@ -80,7 +82,7 @@ int begin_open(struct bpf_iter__task *ctx)
 	if (!family_since_ns)
 		family_since_ns = bpf_ktime_get_ns();
 	if (task && task->pid)
-		open_begin(task);
+		open_begin(task, STARTS_NOT);
 	return 0;
 }
 
@@ -156,6 +158,11 @@ static __always_inline void report_open(struct task_struct *task, rts_u64 limit_
 	if (!ending_of(&ending, state, now_ns) ||
 	    (rts_s64)(now_ns - ending.origin_ns) < (rts_s64)limit_ns)
 		return;
+	// That is its start, or it only computes: nobody knows which.
+	if (state->starts == STARTS_NAMED) {
+		COUNT(unslept);
+		return;
+	}
 	hit = hit_reserve(state, task, &ending, RTS_END_WAITING);
 	if (!hit)
 		return;

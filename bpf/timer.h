@@ -101,6 +101,19 @@ static __always_inline struct hrtimer_frame *hrtimer_frame(struct cpu_state *cpu
 	return &softirq->hrtimer;
 }
 
+// Who has this CPU may set itself a higher priority meanwhile, which no event of the kernel's
+// tells: it came as what it was seen to be at best.
+static __always_inline void rank_note(struct cpu_state *cpu)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	rts_s32 prio = current->prio - PRIO_LTTNG_OFFSET;
+
+	if (prio >= cpu->came_prio || cpu->came_tid != current->pid)
+		return;
+	cpu->came_prio = prio;
+	cpu->came_policy = current->policy;
+}
+
 static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 {
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
@@ -120,8 +133,10 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 	irq = &cpu->hardirq;
 	if (cpu->untold_ns && frame->entry_ns - cpu->untold_ns > UNTOLD_NS_MAX)
 		bell_ring(cpu);
-	if (config.evidence_floor_ns && irq->active)
+	if (config.evidence_floor_ns && irq->active) {
 		mark_who_stays(cpu, timer);
+		rank_note(cpu);
+	}
 	if (config.evidence_floor_ns && config.end_kind == RTS_END_BLOCKED && irq->active)
 		look_at_work(cpu, frame->entry_ns);
 	if (hrtimer_was_armed_late(timer, frame->expiry_ns)) {

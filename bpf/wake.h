@@ -177,12 +177,15 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	// A sleep that it is on its way to has the timer that was armed for it, or none.
 	if (!wakeup->slept && !state->arms)
 		state->armed_ns = 0;
-	// One that is still on a run queue was about to sleep, and goes on.
-	if (wakeup->target && config.end_kind == RTS_END_BLOCKED && (wakeup->slept || !wakee->on_rq)) {
+	if (wakeup->target && config.end_kind == RTS_END_BLOCKED) {
 		rts_u64 done_ns = wakeup->slept ? wakeup->slept_ns : now_ns;
+		// One that is still on a run queue was about to sleep, and goes on.
+		bool slept = wakeup->slept || !wakee->on_rq;
 
-		cycle_wake(state, cpu, wakee, done_ns);
-		home_wake(state, cpu, wakee, now_ns, done_ns);
+		if (slept || state->overdue_ns)
+			cycle_wake(state, cpu, wakee, done_ns);
+		if (slept)
+			home_wake(state, cpu, wakee, now_ns, done_ns);
 	}
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->woken_ns = now_ns;
@@ -194,6 +197,7 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	state->unsure = 0;
 	if (!wakeup->target)
 		return true;
+	state->met = 1;
 	quota_wait_begins(state, wakee, now_ns);
 	waker_note(state, cpu);
 	state->has_waker_stack = 0;
@@ -260,7 +264,11 @@ static __always_inline bool wake_new(void *ctx, struct cpu_state *cpu, struct ta
 		return false;
 	wakeup.target = filter_target(state, wakee);
 	wakeup.slept_ns = wakee->start_time;
-	return activate(ctx, cpu, state, wakee, &wakeup);
+	if (!activate(ctx, cpu, state, wakee, &wakeup))
+		return false;
+	state->born_prio = wakee->normal_prio;
+	state->starts = STARTS_BORN;
+	return true;
 }
 
 static __always_inline bool on_waking(void *ctx, struct task_struct *wakee, bool is_new)

@@ -210,10 +210,18 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 	task_resolve(task, comm, 0);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	state = task_state(task);
-	if (was_target && state && regs && !regs_in_exec(regs) && !filter_target(state, task))
+	if (!state || !regs)
+		return 0;
+	if (regs_in_exec(regs)) {
+		// What it was at until now was the work of another program.
+		if (!was_target && state->phase == PHASE_ACTIVE && filter_target(state, task))
+			state->phase = PHASE_NONE;
+		return 0;
+	}
+	if (was_target && !filter_target(state, task))
 		renamed_away(state);
 	// A command's tasks are meant whatever they are called.
-	if (regs && !regs_in_exec(regs) && state && !state->meant.family)
-		open_begin(task);
+	if (!state->meant.family)
+		open_begin(task, state->met ? STARTS_NOT : STARTS_NAMED);
 	return 0;
 }

@@ -128,6 +128,7 @@ pub struct Counters {
     pub unmeant: u64,
     pub renamed: u64,
     pub unslept: u64,
+    pub start_ups: u64,
     pub buckets: [u64; BUCKETS_MAX],
 }
 

@@ -127,6 +127,7 @@ fn counters(claims: &mut Claims) {
             unmeant,
             renamed,
             unslept,
+            start_ups,
             buckets,
         ]
     );

@@ -46,6 +46,9 @@ pub struct Statistics {
     /// Programs of the command that never slept, and were at work for longer than the threshold:
     /// nothing of that was judged.
     pub unslept: u64,
+    /// What tasks did from when they became targets (by their name, or as they were born and gave
+    /// themselves a priority) to their first sleep, where that was longer than the threshold.
+    pub start_ups: u64,
 }
 
 impl Statistics {
@@ -81,6 +84,7 @@ impl Statistics {
             sum.unmeant += counters.unmeant;
             sum.renamed += counters.renamed;
             sum.unslept += counters.unslept;
+            sum.start_ups += counters.start_ups;
         }
         sum.lost += recursion_misses(object);
         Ok(sum)

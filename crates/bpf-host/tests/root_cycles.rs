@@ -6,8 +6,10 @@ mod scene;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration as Time;
 
+use abi::SleepsInside;
 use bpf_host::{Targets, Watch, WatchConfig};
 use event::evidence::EndKind;
 use event::{Duration, TaskPattern};
@@ -287,6 +289,171 @@ fn client(mut socket: UnixStream) {
     }
 }
 
+/// A length of time that is slept as Python does it: to the moment at which that is over.
+fn nap_to_a_moment() {
+    scene::sleep_until(scene::monotonic_ns() + SLOW.as_nanos() as i64);
+}
+
+/// An event loop with timers of its own, at `lengths` of time in turn; in some of its turns it
+/// sleeps in the middle of the work.
+fn loops_and_naps(socket: &UnixStream, lengths: &[Time]) {
+    for turn in 0..3 * CYCLES {
+        let length = Timespec {
+            tv_sec: 0,
+            tv_nsec: lengths[turn % lengths.len()].as_nanos() as i64,
+        };
+        let mut fds = [PollFd::new(socket, PollFlags::IN)];
+        poll(&mut fds, Some(&length)).expect("polled");
+        if turn % 11 == 10 {
+            nap_to_a_moment();
+        }
+    }
+}
+
+/// Whether the world goes on.
+static GOES_ON: AtomicU32 = AtomicU32::new(1);
+
+/// A signal's handler that waits until the collector is through.
+extern "C" fn halt(_: libc::c_int) {
+    while GOES_ON.load(Ordering::Acquire) == 0 {
+        // SAFETY: the word is static.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                GOES_ON.as_ptr(),
+                libc::FUTEX_WAIT,
+                0,
+                std::ptr::null::<libc::timespec>(),
+            )
+        };
+    }
+}
+
+/// Stops a periodic thread by a signal, as a collector of garbage does, in most of `periods` while
+/// it sleeps, and for longer than one.
+fn is_stopped_by_a_collector(periods: usize) {
+    let (tell, victim) = std::sync::mpsc::channel();
+    let collector = std::thread::spawn(move || {
+        let victim = victim.recv().expect("a victim");
+        for _ in 0..periods / 6 {
+            std::thread::sleep(5 * PERIOD);
+            GOES_ON.store(0, Ordering::Release);
+            // SAFETY: the thread lives for longer than this one, and has a handler.
+            unsafe { libc::pthread_kill(victim, libc::SIGUSR1) };
+            std::thread::sleep(2 * PERIOD);
+            GOES_ON.store(1, Ordering::Release);
+            // SAFETY: the word is static.
+            unsafe { libc::syscall(libc::SYS_futex, GOES_ON.as_ptr(), libc::FUTEX_WAKE, 1) };
+        }
+    });
+    // SAFETY: the handler lives for ever; it makes one system call.
+    unsafe { libc::signal(libc::SIGUSR1, halt as *const () as libc::sighandler_t) };
+    // SAFETY: takes nothing.
+    tell.send(unsafe { libc::pthread_self() }).expect("told");
+    let mut due_ns = scene::monotonic_ns();
+    while !collector.is_finished() {
+        due_ns = scene::monotonic_ns().max(due_ns + PERIOD.as_nanos() as i64);
+        while scene::monotonic_ns() < due_ns {
+            scene::sleep_until(due_ns);
+        }
+        // Asked for once more, as by a loop that does not look at the clock.
+        scene::sleep_until(due_ns);
+    }
+    collector.join().expect("it ends");
+}
+
+/// Its timer is a file, and others wake it at the same place; then it waits elsewhere until they
+/// have answered, for longer than the timer's period.
+fn is_kept_from_its_timer(mut socket: UnixStream, mut other: UnixStream) {
+    let timer = steady_timer();
+    for _ in 0..4 * CYCLES {
+        let mut fds = [
+            PollFd::new(&timer, PollFlags::IN),
+            PollFd::new(&other, PollFlags::IN),
+        ];
+        poll(&mut fds, None).expect("polled");
+        let has = fds
+            .each_ref()
+            .map(|fd| fd.revents().contains(PollFlags::IN));
+        if has[0] {
+            rustix::io::read(&timer, &mut [0; 8]).expect("read");
+        }
+        if has[1] {
+            other.read_exact(&mut [0]).expect("read");
+            answered(&mut socket);
+        }
+    }
+}
+
+/// Asks one thread once, which never sleeps, and wakes it in each cycle. The longest cycle, by the
+/// victim's own clock.
+fn is_woken_by_one_that_runs_on() -> Duration {
+    // No values of a lock's.
+    const ASKED: u32 = 11;
+    const AT_IT: u32 = 12;
+    const DONE: u32 = 13;
+    let (word, over) = (AtomicU32::new(0), AtomicBool::new(false));
+    let longest = AtomicI64::new(0);
+    let futex = |operation: libc::c_int, value: u32| {
+        // SAFETY: the word lives as long as the scope below.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                operation,
+                value,
+                std::ptr::null::<libc::timespec>(),
+            )
+        };
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            become_task("scene-runs-on", ASIDE, 5);
+            futex(libc::FUTEX_WAIT, 0);
+            while !over.load(Ordering::Acquire) {
+                if word
+                    .compare_exchange(ASKED, AT_IT, Ordering::AcqRel, Ordering::Acquire)
+                    .is_ok()
+                {
+                    scene::spin(SLOW);
+                    word.store(DONE, Ordering::Release);
+                    futex(libc::FUTEX_WAKE, 1);
+                }
+            }
+        });
+        scope.spawn(|| {
+            become_task("scene-vic-once", STAGE, 10);
+            let mut due_ns = scene::monotonic_ns();
+            for _ in 0..CYCLES {
+                due_ns += PERIOD.as_nanos() as i64;
+                scene::sleep_until(due_ns);
+                word.store(ASKED, Ordering::Release);
+                futex(libc::FUTEX_WAKE, 1);
+                while word.load(Ordering::Acquire) != DONE {
+                    futex(libc::FUTEX_WAIT, ASKED);
+                    futex(libc::FUTEX_WAIT, AT_IT);
+                }
+                longest.fetch_max(scene::monotonic_ns() - due_ns, Ordering::Relaxed);
+            }
+            over.store(true, Ordering::Release);
+        });
+    });
+    Duration::from_ns(longest.into_inner())
+}
+
+/// Counts its next period from when it is done; every other answer is slow, and each differently.
+fn is_often_late(mut socket: UnixStream) {
+    for cycle in 0..2 * CYCLES {
+        scene::sleep_until(scene::monotonic_ns() + PERIOD.as_nanos() as i64);
+        if cycle % 2 == 1 && cycle > CYCLES / 2 {
+            for _ in 0..=cycle % 5 {
+                socket.write_all(&[1]).expect("asked");
+                answered(&mut socket);
+            }
+        }
+    }
+}
+
 /// All victims, to the end of their work.
 fn of_victims() -> WatchConfig {
     WatchConfig {
@@ -355,4 +522,105 @@ fn sleeps_inside_a_timers_cycles_are_told_with_the_longest_and_waits_for_work_ar
         assert!(victim.sleeps >= victim.over, "{victim:?}");
         assert!(victim.worst.duration() >= slow, "{victim:?}");
     }
+}
+
+/// What the watch says of one victim's sleeps, which are all of one kind.
+fn only_one(found: &[SleepsInside], name: &str) -> SleepsInside {
+    let those: Vec<_> = found.iter().filter(|one| one.task.comm == name).collect();
+    assert_eq!(those.len(), 1, "{name}: {found:#?}");
+    those[0].clone()
+}
+
+#[test]
+fn an_event_loop_that_sleeps_to_a_moment_in_its_work_is_told_however_steady_it_is() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("event loops") {
+        return;
+    }
+    let (watch, _ring) = Watch::start(&of_victims()).expect("a watch");
+    let check = |name: &'static str, lengths: &'static [u64]| {
+        let lengths = lengths.iter().map(|ms| Time::from_millis(*ms));
+        let lengths: Vec<_> = lengths.collect();
+        scene_with(drop, name, 10, |socket| {
+            let (kept, _other) = UnixStream::pair().expect("sockets");
+            drop(socket);
+            loops_and_naps(&kept, &lengths);
+        });
+        let found = only_one(&watch.sleeps_inside().expect("read"), name);
+        assert!(found.over >= 3, "{found:?}");
+        assert!(
+            found.worst.duration() >= Duration::from_ns(SLOW.as_nanos() as i64),
+            "{found:?}"
+        );
+    };
+    check("scene-vic-turns", &[2]);
+    check("scene-vic-any", &[1, 5, 2, 9, 3, 1, 7]);
+}
+
+#[test]
+fn a_release_that_passes_while_its_task_sleeps_for_something_else_is_told() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("releases that pass") {
+        return;
+    }
+    let (watch, _ring) = Watch::start(&of_victims()).expect("a watch");
+    std::thread::spawn(|| {
+        become_task("scene-vic-halts", STAGE, 10);
+        is_stopped_by_a_collector(4 * CYCLES);
+    })
+    .join()
+    .expect("it ends");
+    scene_with(
+        |_| {},
+        "scene-vic-kept",
+        10,
+        |_| {
+            let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+            let (other, mut others) = UnixStream::pair().expect("sockets");
+            let newsman = std::thread::spawn(move || {
+                become_task("scene-news", ASIDE, 10);
+                loop {
+                    std::thread::sleep(5 * PERIOD);
+                    if others.write_all(&[0]).is_err() {
+                        return;
+                    }
+                    std::thread::sleep(2 * PERIOD);
+                    if theirs.write_all(&[0]).is_err() {
+                        return;
+                    }
+                }
+            });
+            is_kept_from_its_timer(ours, other);
+            newsman.join().expect("it ends");
+        },
+    );
+    let found = watch.sleeps_inside().expect("read");
+    // Who gives the second one its work sees it sleep elsewhere, too.
+    let of_timers = found.into_iter().filter(|one| !one.by_others);
+    let of_timers: Vec<_> = of_timers.collect();
+    for name in ["scene-vic-halts", "scene-vic-kept"] {
+        let victim = only_one(&of_timers, name);
+        assert!(victim.over >= 4, "{victim:?}");
+    }
+}
+
+#[test]
+fn cycles_of_a_timer_are_as_long_as_they_were_and_late_ones_do_not_hide_that_it_is_steady() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("lengths of cycles") {
+        return;
+    }
+    let (watch, _ring) = Watch::start(&of_victims()).expect("a watch");
+    let longest = is_woken_by_one_that_runs_on();
+    scene("scene-vic-often", 10, is_often_late);
+    let found = watch.sleeps_inside().expect("read");
+    let once = only_one(&found, "scene-vic-once");
+    // Not since it asked for the first time: those are eighteen periods.
+    let longest = longest + Duration::from_ns(PERIOD.as_nanos() as i64);
+    assert!(
+        once.over >= 4 && once.worst.duration() < longest,
+        "{longest} {once:?}"
+    );
+    let often = only_one(&found, "scene-vic-often");
+    assert!(often.over >= 8, "{often:?}");
 }

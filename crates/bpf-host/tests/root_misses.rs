@@ -14,7 +14,7 @@ use event::evidence::{
     Blocked, BlockedOn, EndKind, Hit, Moment, Records, ReleaseKind, Role, Steal, StepKind,
     StopKind, Stopped,
 };
-use event::{Cpu, Duration, TaskPattern};
+use event::{Cpu, Duration, Prio, TaskPattern};
 use scene::process::{Freezer, Process, Sleep, Traced};
 use scene::{ASIDE, STAGE, Victim, fault, hog};
 
@@ -264,9 +264,12 @@ fn each_job_that_a_task_catches_up_with_behind_a_stop_is_an_activation() {
         victim.wait();
     });
     let statistics = watch.statistics().expect("counters");
-    // The first is from its name to its first sleep.
-    let expect = u64::from(JOBS) + 1;
-    assert_eq!(statistics.samples, expect, "{statistics:#?} {hits:#?}");
+    // From its name to its first sleep is its start.
+    assert_eq!(
+        statistics.samples,
+        u64::from(JOBS),
+        "{statistics:#?} {hits:#?}"
+    );
     let stops = records(&watch).stopped;
     assert_eq!(stops.len(), 1, "{stops:#?}");
 }
@@ -663,5 +666,12 @@ fn who_raised_itself_for_a_while_is_seen_to_leave_the_cpu_as_it_lowers_itself() 
     assert!(!hits.is_empty());
     let moments = records(&watch).moments;
     let is_it = |one: &&Moment| one.role == Role::Lowered && one.task.tid.0 == raised;
-    assert!(moments.iter().any(|one| is_it(&one)), "{moments:#?}");
+    let lowered = moments.iter().find(is_it);
+    let lowered = lowered.unwrap_or_else(|| panic!("{moments:#?}"));
+    // It came lower than that: only an interrupt meanwhile saw it.
+    assert_eq!(
+        lowered.prio_when_it_came(),
+        Prio::from_rt(60),
+        "{lowered:?}"
+    );
 }

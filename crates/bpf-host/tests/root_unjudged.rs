@@ -126,6 +126,78 @@ fn who_is_called_otherwise_in_the_midst_of_a_late_activation_is_counted() {
     check(false, (0, 1));
 }
 
+const START: Time = Time::from_millis(8);
+
+fn sleep_shortly() {
+    std::thread::sleep(Time::from_millis(1));
+}
+
+/// Takes the watched name, and its priority only then.
+fn becomes_a_victim_late() {
+    scene::become_task("scene-victim", STAGE, 0);
+    scene::spin(START);
+    scene::become_task("scene-victim", STAGE, 10);
+    for _ in 0..5 {
+        sleep_shortly();
+    }
+}
+
+/// Is born with the watched name.
+fn is_born_a_victim() {
+    scene::become_task("scene-other", STAGE, 10);
+    sleep_shortly();
+    scene::become_task("scene-victim", STAGE, 10);
+    sleep_shortly();
+    std::thread::spawn(becomes_another_priority)
+        .join()
+        .expect("it ends");
+}
+
+fn becomes_another_priority() {
+    scene::spin(START);
+    scene::become_task("scene-victim", STAGE, 11);
+    sleep_shortly();
+}
+
+/// Takes the watched name for each job.
+fn takes_the_name_twice() {
+    for _ in 0..2 {
+        scene::become_task("scene-victim", STAGE, 10);
+        scene::spin(START);
+        sleep_shortly();
+        scene::become_task("scene-other", STAGE, 10);
+        sleep_shortly();
+    }
+}
+
+/// Takes the watched name, and ends without a sleep.
+fn is_a_job() {
+    scene::become_task("scene-victim", STAGE, 10);
+    scene::spin(START);
+}
+
+#[test]
+fn what_a_task_does_under_its_name_before_its_first_sleep_is_its_start_and_no_miss() {
+    let _privileged = testkit::privileged();
+    let check = |body: fn(), hits: usize, start_ups: u64| {
+        let (watch, mut ring) = Watch::start(&config(Duration::from_ms(5))).expect("a watch");
+        std::thread::spawn(body).join().expect("it ends");
+        watch.check_open().expect("looked");
+        let counted = watch.statistics().expect("counters");
+        let found = taken(&mut ring);
+        assert_eq!(
+            (found.len(), counted.start_ups),
+            (hits, start_ups),
+            "{found:#?}"
+        );
+        assert_eq!((counted.dropped, counted.unslept), (0, 0), "{counted:?}");
+    };
+    check(becomes_a_victim_late, 0, 1);
+    check(is_born_a_victim, 0, 1);
+    check(takes_the_name_twice, 1, 1);
+    check(is_a_job, 1, 0);
+}
+
 /// A thread that blocks so often in one activation: it writes where there is no room.
 fn blocks(times: usize) {
     let (mut read, mut write) = std::io::pipe().expect("a pipe");

@@ -47,8 +47,8 @@ record! {
         /// Its policy, as the kernel numbers them: 0 other, 1 FIFO, 2 RR, 3 batch, 5 idle, 6
         /// deadline.
         policy: u32 = "policy",
-        /// Its priority (in the kernel's tracers' scale) when it was scheduled in; the same as now
-        /// where that was not seen.
+        /// Its priority (in the kernel's tracers' scale) when it was scheduled in, or a better one
+        /// that an interrupt saw it with since then; the same as now where that was not seen.
         came_prio: i32 = "came_prio",
         /// Its policy then.
         came_policy: u32 = "came_policy",
@@ -79,7 +79,7 @@ impl Moment {
         self.flags & 8 != 0
     }
 
-    /// Its priority when it was scheduled in.
+    /// Its priority when it was scheduled in, or a better one with which it was seen since then.
     pub fn prio_when_it_came(&self) -> Prio {
         Prio::from_lttng(self.came_prio)
     }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use bpf_host::Statistics;
 use capture::watch::{CallReport, Called, HitReport, Status, WatchObserver};
 use diagnosis::{Diagnosis, quoted};
 use event::evidence::LateOne;
@@ -21,7 +22,9 @@ use super::heard::Ears;
 use super::hits_page::HitsView;
 use super::json::{cost_json, hit_line, snapshot_json};
 use super::pinned;
-use super::scope::{Scope, asked, has_judged, slept_json, slept_text, unjudged_text, unslept_text};
+use super::scope::{
+    Scope, asked, has_judged, slept_json, slept_text, start_ups_text, unjudged_text, unslept_text,
+};
 use super::targets::{Matched, Whom};
 use super::threads::name_now;
 use crate::exit::tell;
@@ -250,6 +253,7 @@ impl Observer {
                 "unmeant": statistics.unmeant,
                 "renamed": statistics.renamed,
                 "unslept": statistics.unslept,
+                "start_ups": statistics.start_ups,
                 "causes": self.book.causes.json(),
                 "until": self.scope.until_name(),
                 "calls_in_short": self.calls_in_short,
@@ -263,7 +267,10 @@ impl Observer {
         if !text.is_empty() {
             text.insert(0, '\n');
         }
-        let _ = writeln!(text, "{}\n{}", summary(status), self.scope.judged(status));
+        let (nobody, why) = self.nobody_came(statistics);
+        let judged = self.scope.judged(status, nobody);
+        let _ = writeln!(text, "{}\n{judged}", summary(status));
+        text += &why;
         let began_with = self.began_with.as_ref();
         if let Some(matched) = began_with.filter(|_| !has_judged(statistics)) {
             text += &matched.gone(name_now);
@@ -271,6 +278,7 @@ impl Observer {
         text += &unjudged_text(statistics);
         text += &slept_text(self.scope.asked, status);
         text += &unslept_text(self.scope.asked, statistics);
+        text += &start_ups_text(self.scope.asked, statistics);
         if self.calls_in_short > 0 {
             let _ = writeln!(
                 text,
@@ -398,6 +406,16 @@ pub(in crate::verbs) const LAST_WORDS: std::time::Duration = std::time::Duration
 const NOBODY_AFTER: Duration = Duration::from_ms(5_000);
 
 impl Observer {
+    /// Whether, at the end, nobody was seen who is asked for, and why that may be.
+    fn nobody_came(&self, statistics: &Statistics) -> (bool, String) {
+        let was_there = has_judged(statistics) || statistics.start_ups + statistics.unslept > 0;
+        let whom = self.waits_for.as_ref().filter(|_| !was_there);
+        let Some(Ok(matched)) = whom.map(Matched::find) else {
+            return (false, String::new());
+        };
+        (matched.is_nobody(), matched.too_late())
+    }
+
     /// Says after a while that nobody came who is asked for.
     fn nobody_still(&mut self, status: &Status) {
         if status.elapsed < self.looks_at {

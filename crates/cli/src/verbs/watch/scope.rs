@@ -32,20 +32,23 @@ impl Scope {
         }
     }
 
-    /// How many activations of whom were judged to where, and how many were not.
-    pub fn judged(&self, status: &Status) -> String {
+    /// How many activations of whom were judged to where; `nobody`: as far as was seen, none of
+    /// those was there.
+    pub fn judged(&self, status: &Status, nobody: bool) -> String {
         let statistics = &status.statistics;
         let (samples, whom) = (statistics.samples, &self.whom);
         let to = match self.until {
             // What the watch follows is inside the work; these it does not.
             Until::Block => {
-                "to the end of the work; a sleep for a semaphore, a condition or an answer ends \
-                 it, and what a fair task did before it woke one is not judged"
+                "to the end of the work; a sleep for a semaphore, a condition, an answer or a \
+                 length of time ends it, and what a fair task did before it woke one is not judged"
             }
             Until::SwitchIn => "to the switch-in; work after it not judged",
             Until::UserReturn => "to the return to user space; work after it not judged",
         };
         match samples {
+            // No other end would help.
+            0 if nobody => format!("nothing judged: none of {whom} was seen"),
             0 if self.until == Until::Block => format!(
                 "nothing judged: no activation of {whom} ended; --until switch-in judges the waits \
                  of those that do not sleep"
@@ -136,12 +139,27 @@ pub(super) fn unslept_text(asked: Option<Duration>, statistics: &Statistics) -> 
         return String::new();
     };
     let those = match statistics.unslept {
-        1 => "1 program of the command, which".to_owned(),
-        all => format!("{all} programs of the command, each of which"),
+        1 => "1 program, which".to_owned(),
+        all => format!("{all} programs, each of which"),
     };
     format!(
         "not judged: the work of {those} was at it for more than {over:#} and did not sleep once; \
          --until switch-in judges its waits\n"
+    )
+}
+
+/// What is said of start-ups that nobody judged, and may take for work that was in time.
+pub(super) fn start_ups_text(asked: Option<Duration>, statistics: &Statistics) -> String {
+    let Some(over) = asked.filter(|_| statistics.start_ups > 0) else {
+        return String::new();
+    };
+    let those = match statistics.start_ups {
+        1 => "1 start-up".to_owned(),
+        all => format!("{all} start-ups"),
+    };
+    format!(
+        "{those} took longer than {over:#}: what a task does before its first sleep, once it is \
+         made or has its name, is not judged\n"
     )
 }
 
@@ -288,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_number_of_hits_comes_with_what_was_judged() {
-        let check = |until, samples, expect: &str| {
+        let check_of = |nobody, until, samples, expect: &str| {
             let mut status = status();
             status.statistics.samples = samples;
             let whom = "tasks called jackd".to_owned();
@@ -297,11 +315,12 @@ mod tests {
                 until,
                 asked: None,
             };
-            assert_eq!(scope.judged(&status), expect);
+            assert_eq!(scope.judged(&status, nobody), expect);
         };
+        let check = |until, samples, expect: &str| check_of(false, until, samples, expect);
         let block = "judged: 7 activations of tasks called jackd, to the end of the work; a sleep \
-                     for a semaphore, a condition or an answer ends it, and what a fair task did \
-                     before it woke one is not judged";
+                     for a semaphore, a condition, an answer or a length of time ends it, and what \
+                     a fair task did before it woke one is not judged";
         check(Until::Block, 7, block);
         check(
             Until::SwitchIn,
@@ -315,6 +334,9 @@ mod tests {
             "nothing judged: no activation of tasks called jackd ended; --until switch-in judges \
              the waits of those that do not sleep",
         );
+        let nobody = "nothing judged: none of tasks called jackd was seen";
+        check_of(true, Until::Block, 0, nobody);
+        check_of(true, Until::SwitchIn, 0, nobody);
     }
 
     #[test]
@@ -332,7 +354,7 @@ mod tests {
         check(
             Some(20),
             1,
-            "not judged: the work of 1 program of the command, which was at it for more than 20ms \
+            "not judged: the work of 1 program, which was at it for more than 20ms \
              and did not sleep once; --until switch-in judges its waits\n",
         );
         let several = unslept_text(
@@ -343,9 +365,27 @@ mod tests {
             },
         );
         assert!(
-            several.contains("3 programs of the command, each of which was"),
+            several.contains("3 programs, each of which was"),
             "{several}"
         );
+    }
+
+    #[test]
+    fn start_ups_are_told_where_something_was_asked_for() {
+        let check = |asked_ms: Option<i64>, start_ups, expect: &str| {
+            let statistics = Statistics {
+                start_ups,
+                ..Statistics::default()
+            };
+            let text = start_ups_text(asked_ms.map(Duration::from_ms), &statistics);
+            assert_eq!(text, expect);
+        };
+        check(Some(9), 0, "");
+        check(None, 2, "");
+        let scope = "took longer than 9ms: what a task does before its first sleep, once it is \
+                     made or has its name, is not judged\n";
+        check(Some(9), 1, &format!("1 start-up {scope}"));
+        check(Some(9), 2, &format!("2 start-ups {scope}"));
     }
 
     #[test]
