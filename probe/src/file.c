@@ -96,15 +96,22 @@ static void read_clocks(struct rtscope_header *header, int with_counter)
     }
 }
 
-/* The data of each set, behind all else. */
-static void lay_out_sets(struct rtscope_header *header, const struct rtscope_settings *settings)
+/* The data of each set, behind all else; gives where their addresses end. The file ends behind the
+ * last that has a size. */
+static uint64_t lay_out_sets(struct rtscope_header *header,
+                             const struct rtscope_settings *settings)
 {
     uint64_t end = header->table_offset + header->table_bytes;
+    header->file_bytes = align(end);
     for (uint32_t place = 0; place < settings->sets_length; place++) {
         const struct rtscope_set_plan *const plan = &settings->sets[place];
         const struct rtscope_set set = {plan->session,         align(end), plan->ring_bytes,
                                         plan->subbuffer_bytes, settings->mode, 0};
-        end = set.data_offset + header->rings_length * set.ring_bytes;
+        end = set.data_offset +
+              header->rings_length * (set.ring_bytes ? set.ring_bytes : plan->room_bytes);
+        header->room_bytes[place] = plan->room_bytes;
+        if (set.ring_bytes)
+            header->file_bytes = align(end);
         if (place > 0) {
             header->more[place - 1] = set;
             continue;
@@ -115,11 +122,11 @@ static void lay_out_sets(struct rtscope_header *header, const struct rtscope_set
         header->subbuffer_bytes = set.subbuffer_bytes;
         header->mode = set.mode;
     }
-    header->file_bytes = align(end);
+    return align(end);
 }
 
-static void lay_out(struct rtscope_header *header, const struct rtscope_settings *settings,
-                    uint32_t rings_length, uint32_t rseq)
+static uint64_t lay_out(struct rtscope_header *header, const struct rtscope_settings *settings,
+                        uint32_t rings_length, uint32_t rseq)
 {
     header->version = RTSCOPE_LAYOUT_VERSION;
     header->header_bytes = sizeof *header;
@@ -142,8 +149,9 @@ static void lay_out(struct rtscope_header *header, const struct rtscope_settings
     header->objects_bytes = RTSCOPE_OBJECTS_BYTES;
     header->table_offset = align(header->objects_offset + RTSCOPE_OBJECTS_BYTES);
     header->table_bytes = align(RTSCOPE_TABLE_BYTES + settings->table_bytes);
-    lay_out_sets(header, settings);
+    header->subbuffers = (uint32_t)settings->subbuffers;
     prctl(PR_GET_NAME, header->name);
+    return lay_out_sets(header, settings);
 }
 
 /* One CPU's ring: memory first, then it is no longer marked as absent. The memory is the file's:
@@ -156,6 +164,14 @@ struct giving {
     /* Bytes that its rings lack. */
     uint64_t needed;
 };
+
+/* So far the tail of a ring without memory lies behind its head: it looks full, whatever size it
+ * gets. */
+static uint64_t behind_bytes(const struct rtscope_header *header, uint32_t set)
+{
+    const uint64_t room = header->room_bytes[set];
+    return room ? room : rtscope_set_of(header, set).ring_bytes;
+}
 
 static int give_memory(const struct giving *giving, uint64_t offset, uint64_t bytes)
 {
@@ -171,7 +187,7 @@ static void give_ring(uint32_t cpu, void *context)
     const struct rtscope_header *const header = giving->file->header;
     const struct rtscope_set set = rtscope_set_of(header, giving->set);
     struct rtscope_ring *const ring = rtscope_rings_of(header, giving->set) + cpu;
-    if (cpu >= header->rings_length || !ring->absent)
+    if (cpu >= header->rings_length || !ring->absent || !set.ring_bytes)
         return;
     const uint64_t offset = set.data_offset + cpu * set.ring_bytes;
     const int refused = give_memory(giving, offset, set.ring_bytes);
@@ -180,7 +196,7 @@ static void give_ring(uint32_t cpu, void *context)
         return;
     }
     /* A recorder may do the same at the same time, and be further already. */
-    uint64_t full = ring->head - set.ring_bytes;
+    uint64_t full = ring->head - behind_bytes(header, giving->set);
     __atomic_store_n(&ring->absent, 0, __ATOMIC_RELEASE);
     __atomic_compare_exchange_n(&ring->tail, &full, ring->head, 0, __ATOMIC_RELEASE,
                                 __ATOMIC_RELAXED);
@@ -189,7 +205,7 @@ static void give_ring(uint32_t cpu, void *context)
 /* Every ring is absent until it has memory; `tail` sends the inline path to where this is seen. */
 static void make_absent(const struct rtscope_header *header, uint32_t set)
 {
-    const uint64_t bytes = rtscope_set_of(header, set).ring_bytes;
+    const uint64_t bytes = behind_bytes(header, set);
     struct rtscope_ring *const rings = rtscope_rings_of(header, set);
     for (uint32_t cpu = 0; cpu < header->rings_length; cpu++) {
         rings[cpu].absent = 1;
@@ -223,13 +239,18 @@ static void give_within(struct giving *giving, int folder, uint64_t per_user)
                     (off_t)set.data_offset, (off_t)(header->rings_length * set.ring_bytes));
 }
 
-void rtscope_file_give(struct rtscope_file *file, uint32_t set, uint64_t per_user)
+int rtscope_file_folder(const struct rtscope_file *file)
 {
-    struct giving giving = {file, open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC), set, 0};
     char path[RTSCOPE_PATH_MAX];
     memcpy(path, file->path, sizeof path);
     *strrchr(path, '/') = '\0';
-    const int folder = per_user ? rtscope_directory_open(path, 0) : -1;
+    return rtscope_directory_open(path, 0);
+}
+
+void rtscope_file_give(struct rtscope_file *file, uint32_t set, uint64_t per_user)
+{
+    struct giving giving = {file, open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC), set, 0};
+    const int folder = per_user ? rtscope_file_folder(file) : -1;
     if (!per_user)
         rtscope_cpus_online(give_ring, &giving);
     else if (folder >= 0 && giving.fd >= 0)
@@ -331,19 +352,18 @@ static int is_beyond_limit(uint64_t bytes)
     return 1;
 }
 
-/* Maps the whole file. What is not in use stays closed, so that a process that locks its memory
- * does not fill it. */
-static void *map_closed(int fd, const struct rtscope_header *plan)
+/* Maps the whole file, and what is behind its end until rings get their size. What is not in use
+ * stays closed or has no file, so that a process that locks its memory does not fill it. */
+static void *map_closed(int fd, const struct rtscope_header *plan, uint64_t map_bytes)
 {
-    char *const map =
-        mmap(NULL, plan->file_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    char *const map = mmap(NULL, map_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (map == MAP_FAILED)
         return NULL;
     if (mprotect(map + plan->filters_offset, plan->filters_bytes, PROT_READ) == 0 &&
-        mprotect(map + plan->data_offset, plan->file_bytes - plan->data_offset,
+        mprotect(map + plan->data_offset, map_bytes - plan->data_offset,
                  PROT_READ | PROT_WRITE) == 0)
         return map;
-    munmap(map, plan->file_bytes);
+    munmap(map, map_bytes);
     return NULL;
 }
 
@@ -359,18 +379,18 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
         errno = refused;
         return -1;
     }
-    void *const map = map_closed(fd, plan);
+    void *const map = map_closed(fd, plan, file->map_bytes);
     if (!map)
         return -1;
     file->header = map;
     file->missing_rings = 0;
     /* Where the machine gives shared memory no huge pages, small ones do. */
     if (settings->huge_pages)
-        (void)madvise((char *)map + plan->data_offset, plan->file_bytes - plan->data_offset,
+        (void)madvise((char *)map + plan->data_offset, file->map_bytes - plan->data_offset,
                       MADV_HUGEPAGE);
     /* The mapping keeps the lock when the descriptor is closed: it ends with the process. */
     if (rtscope_file_populate(file, 0, front) != 0 || flock(fd, LOCK_SH | LOCK_NB) != 0) {
-        munmap(map, plan->file_bytes);
+        munmap(map, file->map_bytes);
         file->header = NULL;
         return -1;
     }
@@ -492,13 +512,24 @@ int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *sett
     do {
         memset(&plan, 0, sizeof plan);
         rtscope_settings_size(settings, place.folder);
-        lay_out(&plan, settings, cpus, rseq);
-        result = create_planned(file, settings, &plan, &place);
-    } while (result != 0 && rtscope_settings_ask_less(settings));
+        file->map_bytes = lay_out(&plan, settings, cpus, rseq);
+        errno = settings->refused;
+        result = errno ? -1 : create_planned(file, settings, &plan, &place);
+    } while (result != 0 && !settings->refused && rtscope_settings_ask_less(settings));
     if (result != 0)
         leave_refusal(file, place.folder, directory, &plan, errno);
     close(place.folder);
     return result;
+}
+
+int rtscope_file_has_memory(const struct rtscope_file *file)
+{
+    const struct rtscope_ring *const rings = rtscope_rings_of(file->header, 0);
+    const uint32_t length = file->header->sets_length * file->header->rings_length;
+    for (uint32_t ring = 0; ring < length; ring++)
+        if (!*(const volatile uint64_t *)&rings[ring].absent)
+            return 1;
+    return 0;
 }
 
 int rtscope_file_in_use(const struct rtscope_file *file, uint64_t switches_bytes)
@@ -519,12 +550,9 @@ int rtscope_file_in_use(const struct rtscope_file *file, uint64_t switches_bytes
 
 void rtscope_file_end(const struct rtscope_file *file, int is_wanted)
 {
-    char folder[RTSCOPE_PATH_MAX];
     if (!is_wanted)
         unlink(file->path);
-    memcpy(folder, file->path, sizeof folder);
-    *strrchr(folder, '/') = '\0';
-    const int fd = rtscope_directory_open(folder, 0);
+    const int fd = rtscope_file_folder(file);
     if (fd < 0)
         return;
     /* What our children left behind. */
@@ -546,6 +574,6 @@ int rtscope_file_map(const struct rtscope_file *file, uint64_t offset, uint64_t 
 void rtscope_file_unmap(struct rtscope_file *file)
 {
     if (file->header)
-        munmap(file->header, file->header->file_bytes);
+        munmap(file->header, file->map_bytes);
     file->header = NULL;
 }

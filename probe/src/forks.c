@@ -28,6 +28,16 @@
 static uint32_t holder;
 static uint32_t waiting;
 
+/* The holder on the recording path: not a thread, as it can find out about none. */
+#define AMID UINT32_MAX
+/* So often it looks for the lock; another that is there has it for some stores. */
+#define TRIES_MAX 1000
+/* So many waits for AMID are enough: a handler may have left it by a jump, and it is nobody's. */
+#define WAITS_MAX 100
+
+/* The thread pointer of whoever is there, else NULL. */
+static char *amid;
+
 /* In a child from the fork to the end of its handler. */
 static int in_child;
 
@@ -49,9 +59,11 @@ void rtscope_lock(void)
     static const struct timespec soon = {0, 10000000};
     const int error = errno;
     const uint32_t own = (uint32_t)syscall(SYS_gettid);
+    unsigned waits = 0;
     while (!take(0, own)) {
         const uint32_t other = __atomic_load_n(&holder, __ATOMIC_RELAXED);
-        if (other && !lives(other) && take(other, own))
+        const int is_gone = other == AMID ? ++waits > WAITS_MAX : other && !lives(other);
+        if (is_gone && take(other, own))
             break;
         __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
         if (other)
@@ -68,6 +80,30 @@ void rtscope_unlock(void)
     if (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST))
         (void)syscall(SYS_futex, &holder, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     errno = error;
+}
+
+int rtscope_lock_shortly(void)
+{
+    for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
+        if (!take(0, AMID))
+            continue;
+        __atomic_store_n(&amid, rtscope_thread_pointer_(), __ATOMIC_RELEASE);
+        return 1;
+    }
+    return 0;
+}
+
+/* Who waits looks again by itself. */
+void rtscope_unlock_shortly(void)
+{
+    __atomic_store_n(&amid, NULL, __ATOMIC_RELEASE);
+    uint32_t own = AMID;
+    __atomic_compare_exchange_n(&holder, &own, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+int rtscope_is_amid(void)
+{
+    return in_child && amid == rtscope_thread_pointer_();
 }
 
 /* The kernel copies the pages of a process that forks one after the other, while other threads go

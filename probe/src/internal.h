@@ -65,8 +65,10 @@ struct rtscope_set_plan {
     struct rtscope_ring_rules rings;
     /* Whether it wants an event that is there when the file is made. */
     int is_wanted;
+    /* 0: they get their size later, and have addresses for `room_bytes` each. */
     uint64_t ring_bytes;
     uint64_t subbuffer_bytes;
+    uint64_t room_bytes;
 };
 
 /* How the process wants its rings, from the environment, and what recorders ask for. */
@@ -82,6 +84,10 @@ struct rtscope_settings {
     uint32_t sets_length;
     /* Whether there is room for no more sets than recorders have. */
     int has_no_spare_sets;
+    /* Whether rings that nobody needs yet have addresses of no more than a small size. */
+    int has_no_room;
+    /* Why there can be no file (errno), or 0. */
+    int refused;
     /* Whether somebody wants an event that is there when the file is made. */
     int is_wanted;
     uint32_t mode;
@@ -105,6 +111,8 @@ struct rtscope_settings {
 /* The shared file of this process, mapped as a whole; no descriptor stays open. */
 struct rtscope_file {
     struct rtscope_header *header;
+    /* Addresses of the mapping: the file ends before where rings have no size yet. */
+    uint64_t map_bytes;
     /* Why CPUs that are online have no ring (errno), or 0. */
     int missing_rings;
     /* Without a file: the process for which `path` is a link that tells why; else 0. */
@@ -147,6 +155,11 @@ void rtscope_settings_size(struct rtscope_settings *settings, int folder);
 /* Where nobody asked for so many sets, or rings of that size, and fewer or smaller ones may do:
  * asks for those (1). */
 int rtscope_settings_ask_less(struct rtscope_settings *settings);
+/* The size for the rings of a set that its recorder, or the environment, asks for by now, as far as
+ * there are addresses; 0 where the process has no memory for them. */
+uint64_t rtscope_settings_choose(struct rtscope_settings *settings, uint32_t place, int folder);
+/* The bytes of a sub-buffer of rings of a size. */
+uint64_t rtscope_subbuffer_bytes(uint64_t ring_bytes, uint64_t subbuffers);
 /* Whether rings get their memory when the file is made: somebody wants their events, or they are
  * larger than those that nobody asked for, which no recorder gives memory. */
 int rtscope_set_takes_memory(const struct rtscope_set_plan *set);
@@ -158,6 +171,9 @@ void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *contex
  * when it has given `leaving` back; UINT64_MAX where that is no concern, or where it may take
  * `enough`. */
 uint64_t rtscope_lockable_bytes(uint64_t enough, uint64_t leaving);
+/* Whether addresses without memory may do the process harm: it may lock all that it has (one that
+ * is linked statically may call what nobody sees), or has a limit of addresses. */
+int rtscope_minds_addresses(void);
 
 /* file.c; functions return 0, or -1 when it cannot be done. */
 int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *settings,
@@ -166,6 +182,8 @@ int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *sett
 struct rtscope_set rtscope_set_of(const struct rtscope_header *header, uint32_t place);
 /* The first ring of a set. */
 struct rtscope_ring *rtscope_rings_of(const struct rtscope_header *header, uint32_t place);
+/* Opens the directory that it is in; -1 where that is gone. */
+int rtscope_file_folder(const struct rtscope_file *file);
 /* Gives the rings of a set, of CPUs that are online, their memory in the file, where they have
  * none, and where all files of the folder then take no more than `per_user` (0: as much as they
  * like). */
@@ -176,6 +194,8 @@ void rtscope_file_warm(const struct rtscope_file *file, uint32_t set, uint64_t b
 int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes);
 /* Maps a part of the file at `where`, over what is there. */
 int rtscope_file_map(const struct rtscope_file *file, uint64_t offset, uint64_t bytes, void *where);
+/* Whether somebody gave the rings memory: from then on they are written to. */
+int rtscope_file_has_memory(const struct rtscope_file *file);
 /* Whether anything was recorded, or still may be by what `switches_bytes` of switches say. */
 int rtscope_file_in_use(const struct rtscope_file *file, uint64_t switches_bytes);
 /* At the process's end: removes its file, unless a recorder wants it, and what children left that
@@ -234,6 +254,12 @@ void rtscope_unlock(void);
 /* A child that is forked meanwhile has what was written before this, or nothing of what is written
  * behind it. */
 void rtscope_settle(void);
+/* The same for the recording path, which waits for nobody for long and wakes nobody: whether it has
+ * the lock. Who comes back to it from a signal's handler in another process has none of it. */
+int rtscope_lock_shortly(void);
+void rtscope_unlock_shortly(void);
+/* Whether this child was forked by a handler above a thread that is between these two. */
+int rtscope_is_amid(void);
 /* Has children call the function of register.c. */
 void rtscope_forks_watch(void);
 /* Whether this is in that. Another thread of its parent may have held a lock of the C library's
@@ -242,6 +268,8 @@ int rtscope_forks_in_child(void);
 
 /* register.c: a child of fork begins anew. */
 void rtscope_begin_in_child(void);
+/* Under the lock: all that writes into a set knows the size of its rings. */
+void rtscope_know_size(uint32_t place, uint64_t ring_bytes);
 
 /* closed.c: what a library that is closed had is kept for one that is the same (1), or there is
  * none (0); another file has none of it. */
@@ -324,6 +352,14 @@ unsigned rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsig
  * `!rings-in-all SIZE` and `!rings-per-user SIZE`. */
 struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules,
                                                     uint32_t set);
+
+/* sizes.c: rings that get their size while the process runs. Of a file that was made anew: */
+void rtscope_sizes_begin(const struct rtscope_file *file, const struct rtscope_settings *settings);
+/* Gives the rings of a set a size where they have none, as somebody wants their events by now. */
+void rtscope_sizes_choose(struct rtscope_file *file, struct rtscope_settings *settings,
+                          uint32_t place, const struct rtscope_event_rules *rules);
+/* At an event: takes over the size that was stored. Whether there is one, and it is possible. */
+int rtscope_sizes_take(uint32_t place);
 
 /* What lines `!app-context PROVIDER:CONTEXT` name, each ended by a zero; returns their bytes. */
 size_t rtscope_event_rules_contexts(const struct rtscope_event_rules *rules, char *names,

@@ -40,10 +40,11 @@ void rtscope_left_forget(void)
 
 /* How far into the file an event may look. With rseq the data is out of reach: a head is compared
  * before anything is stored there. */
-static uint64_t reach(const struct rtscope_header *header, uint64_t switches_used)
+static uint64_t reach(const struct rtscope_file *file, uint64_t switches_used)
 {
+    const struct rtscope_header *const header = file->header;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t end = header->file_bytes;
+    uint64_t end = file->map_bytes;
     if (header->rseq)
         /* Where filters begin they have 8 bytes that are none. */
         end = header->filters_used > 8 ? header->objects_offset
@@ -56,7 +57,7 @@ void rtscope_left_keep(struct rtscope_file *parent, uint64_t switches_used)
     struct rtscope_header *const header = parent->header;
     if (!header)
         return;
-    const uint64_t bytes = header->file_bytes, kept = reach(header, switches_used);
+    const uint64_t bytes = parent->map_bytes, kept = reach(parent, switches_used);
     const size_t rings = (size_t)header->sets_length * header->rings_length;
     struct rtscope_ring *const first = rtscope_rings_of(header, 0);
     parent->header = NULL;

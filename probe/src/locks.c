@@ -90,32 +90,54 @@ static int binds_mlockall(const struct dynamic *dynamic, const struct bound *bou
     return 0;
 }
 
+/* What walks over the objects knows, and what is found. */
+struct look {
+    uint32_t left;
+    /* Whether the program has a loader: else nobody sees what it calls. */
+    int has_loader;
+};
+
 static int wants_mlockall(struct dl_phdr_info *info, size_t size, void *context)
 {
+    struct look *const look = context;
     (void)size;
     for (unsigned part = 0; part < info->dlpi_phnum; part++) {
         const ElfW(Phdr) *const one = &info->dlpi_phdr[part];
+        look->has_loader |= one->p_type == PT_INTERP;
         if (one->p_type != PT_DYNAMIC)
             continue;
         const struct dynamic found =
             dynamic_of(info, (const ElfW(Dyn) *)(info->dlpi_addr + one->p_vaddr));
         if (found.symbols && found.texts &&
-            (binds_mlockall(&found, &found.bound[0], context) ||
-             binds_mlockall(&found, &found.bound[1], context)))
+            (binds_mlockall(&found, &found.bound[0], &look->left) ||
+             binds_mlockall(&found, &found.bound[1], &look->left)))
             return 1;
     }
     return 0;
 }
 
-/* Whether something that is loaded calls mlockall; of a child what its parent found, and where that
- * had no limit, as root, it may. */
-static int asks_for_all(void)
+/* Whether something that is loaded calls mlockall, or may do so unseen; of a child what its parent
+ * found. */
+static struct {
+    int calls;
+    int unseen;
+} seen = {1, 1};
+
+static void look_for_calls(void)
 {
-    static int asks = 1;
-    uint32_t left = BOUND_MAX;
-    if (!rtscope_forks_in_child())
-        asks = dl_iterate_phdr(wants_mlockall, &left);
-    return asks;
+    struct look look = {BOUND_MAX, 0};
+    if (rtscope_forks_in_child())
+        return;
+    seen.calls = dl_iterate_phdr(wants_mlockall, &look);
+    seen.unseen = !look.has_loader || look.left == 0;
+}
+
+int rtscope_minds_addresses(void)
+{
+    struct rlimit limit;
+    look_for_calls();
+    return seen.calls || seen.unseen || getrlimit(RLIMIT_AS, &limit) != 0 ||
+           limit.rlim_cur != RLIM_INFINITY;
 }
 
 /* Whether the limit is none for this process. */
@@ -141,7 +163,7 @@ uint64_t rtscope_lockable_bytes(uint64_t enough, uint64_t leaving)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        may_lock_anything() || !asks_for_all())
+        may_lock_anything() || !seen.calls)
         return UINT64_MAX;
     const uint64_t used = addresses_bytes() - leaving + SPARE_BYTES;
     /* Without rings it could not lock itself either. */

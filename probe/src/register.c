@@ -40,20 +40,42 @@ static struct {
     int begun;
 } process;
 
+/* Threads that record find a size last: what belongs to it is there then. */
+static void give_size(struct rtscope_object *object, const struct rtscope_set_plan *set)
+{
+    object->ring_mask = set->ring_bytes - 1;
+    object->subbuffer_bytes = set->subbuffer_bytes;
+    __atomic_store_n(&object->ring_bytes, set->ring_bytes, __ATOMIC_RELEASE);
+    const int is_fast = process.area_offset && process.tid_offset &&
+                        process.settings.clock == RTSCOPE_CLOCK_COUNTER;
+    __atomic_store_n(&object->fast, is_fast, __ATOMIC_RELEASE);
+}
+
 static void point_to_rings(struct rtscope_object *object, uint32_t place)
 {
     const struct rtscope_header *const header = process.file.header;
     const struct rtscope_set_plan *const set = &process.settings.sets[place];
     object->rings = rtscope_rings_of(header, place);
     object->data = (unsigned char *)header + rtscope_set_of(header, place).data_offset;
-    object->ring_bytes = set->ring_bytes;
-    object->ring_mask = set->ring_bytes - 1;
-    object->subbuffer_bytes = set->subbuffer_bytes;
     object->rings_length = header->rings_length;
     object->area_offset = process.area_offset;
     object->tid_offset = process.tid_offset;
-    object->fast = process.area_offset && process.tid_offset &&
-                   process.settings.clock == RTSCOPE_CLOCK_COUNTER;
+    object->fast = 0;
+    object->ring_bytes = 0;
+    if (set->ring_bytes)
+        give_size(object, set);
+}
+
+void rtscope_know_size(uint32_t place, uint64_t ring_bytes)
+{
+    struct rtscope_set_plan *const set = &process.settings.sets[place];
+    set->subbuffer_bytes = rtscope_subbuffer_bytes(ring_bytes, process.settings.subbuffers);
+    set->ring_bytes = ring_bytes;
+    give_size(&rtscope_write_views[place], set);
+    /* All that is no view writes into set 0. */
+    struct rtscope_object *const first = place == 0 ? process.objects : NULL;
+    for (struct rtscope_object *object = first; object; object = object->next)
+        give_size(object, set);
 }
 
 /* What the objects that are there already ask of the file. */
@@ -92,6 +114,7 @@ static void ask_recorders(const struct rtscope_object *object, const struct rtsc
     }
     process.settings.is_wanted = wanted != 0;
     process.settings.has_no_spare_sets = 0;
+    process.settings.has_no_room = rtscope_minds_addresses();
 }
 
 /* Makes the file; without one, nothing can be enabled and nothing else happens. */
@@ -108,6 +131,7 @@ static int begin_process(void)
     rtscope_closed_forget();
     if (process.settings.disabled)
         return -1;
+    process.settings.refused = rtscope_is_amid() ? EDEADLK : 0;
     ask_recorders(process.objects, process.late);
     if (rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
         return -1;
@@ -121,6 +145,7 @@ static int begin_process(void)
         rtscope_write_modes[set] = set == 0 ? &header->mode : &header->more[set - 1].mode;
         point_to_rings(&rtscope_write_views[set], set);
     }
+    rtscope_sizes_begin(&process.file, &process.settings);
     return 0;
 }
 
@@ -131,6 +156,7 @@ static void warm(uint32_t place)
     const struct rtscope_set_plan *const set = &process.settings.sets[place];
     const int is_chosen = process.settings.ring_bytes_asked || set->rings.exactly;
     process.warm_sets |= 1u << place;
+    rtscope_sizes_choose(&process.file, &process.settings, place, &rules);
     rtscope_file_give(&process.file, place, rtscope_event_rules_rings(&rules, place).per_user);
     rtscope_file_warm(&process.file, place, is_chosen ? set->ring_bytes : WARM_BYTES);
 }
@@ -374,17 +400,6 @@ void rtscope_begin_in_child(void)
     rtscope_left_keep(&parent, switches_used);
 }
 
-/* Whether somebody gave the rings memory: from then on they are written to. */
-static int has_memory(void)
-{
-    const struct rtscope_header *const header = process.file.header;
-    const struct rtscope_ring *const rings = rtscope_rings_of(header, 0);
-    for (uint32_t ring = 0; ring < process.settings.sets_length * header->rings_length; ring++)
-        if (!*(const volatile uint64_t *)&rings[ring].absent)
-            return 1;
-    return 0;
-}
-
 /* Whether somebody who wants an event wants rings of another size than all have. */
 static int asks_for_rings(void)
 {
@@ -401,7 +416,8 @@ static int asks_for_rings(void)
  * whether it was: what came, from these on, is then attached already. */
 static int was_made_larger(const struct rtscope_object *object, const struct rtscope_late *late)
 {
-    if (!process.file.header || process.settings.is_wanted || has_memory())
+    if (!process.file.header || process.settings.is_wanted ||
+        rtscope_file_has_memory(&process.file))
         return 0;
     ask_recorders(object, late);
     if (!asks_for_rings())
@@ -412,7 +428,7 @@ static int was_made_larger(const struct rtscope_object *object, const struct rts
     /* Other threads may be looking at its switches; all else goes. */
     const uint64_t kept =
         header->switches_offset + ((process.switches_used + page - 1) & ~(page - 1));
-    const uint64_t leaving = header->file_bytes - kept;
+    const uint64_t leaving = before.map_bytes - kept;
     process.settings.leaving_bytes = leaving;
     begin_anew();
     process.settings.leaving_bytes = 0;
@@ -447,6 +463,7 @@ static void close_process(const struct rtscope_object *last)
     memset(&rtscope_filters_, 0, sizeof rtscope_filters_);
     rtscope_closed_forget();
     rtscope_left_forget();
+    rtscope_sizes_begin(NULL, NULL);
     rtscope_file_unmap(&process.file);
     process.begun = 0;
 }

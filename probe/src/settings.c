@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -19,6 +20,11 @@
 #define ALL_PARTS 16u
 /* Rings that have to be small have at least so many bytes. */
 #define RING_BYTES_SMALL (UINT64_C(64) << 10)
+/* Rings that get their size later have addresses for so much, the first set's and the others', as
+ * far as all of a process are no more than that. */
+#define ROOM_BYTES (UINT64_C(64) << 20)
+#define ROOM_BYTES_OTHERS (UINT64_C(8) << 20)
+#define ROOM_BYTES_IN_ALL (UINT64_C(4) << 30)
 /* Where all programs of a user have a bound, the next has a part of what is left of it, so small
  * that a thousand find some. */
 #define USER_PARTS 512u
@@ -109,7 +115,7 @@ static uint64_t share_of_all(const struct rtscope_settings *settings,
                              const struct rtscope_ring_rules *rules, int folder, uint64_t cpus)
 {
     const uint64_t spare = (RTSCOPE_SETS_MAX - 1) * cpus * RING_BYTES_SPARE;
-    const struct rtscope_sizes sizes = {bytes_beside(settings) + spare, cpus * RING_BYTES_DEFAULT,
+    const struct rtscope_sizes sizes = {bytes_beside(settings), cpus * RING_BYTES_DEFAULT + spare,
                                         RTSCOPE_SETS_MAX * cpus * rules->at_most};
     const uint64_t used = rtscope_rings_bytes(folder, &sizes, cpus * rules->in_all) / cpus;
     return used < rules->in_all ? (rules->in_all - used) / ALL_PARTS : 0;
@@ -198,6 +204,37 @@ static void fit_lockable(struct rtscope_settings *settings, uint64_t least)
         ;
 }
 
+/* How large the rings of a set may become that have no size yet. */
+static uint64_t room_bytes(uint32_t place)
+{
+    const uint64_t cpus = rtscope_cpus_possible();
+    uint64_t first = ROOM_BYTES, others = ROOM_BYTES_OTHERS;
+    while (cpus * (first + (RTSCOPE_SETS_MAX - 1) * others) > ROOM_BYTES_IN_ALL) {
+        others = first > others ? others : others / 2;
+        first /= 2;
+    }
+    return place == 0 ? first : others;
+}
+
+uint64_t rtscope_subbuffer_bytes(uint64_t ring_bytes, uint64_t subbuffers)
+{
+    const uint64_t bytes = ring_bytes / subbuffers;
+    return bytes < RTSCOPE_SUBBUFFER_BYTES_MIN ? RTSCOPE_SUBBUFFER_BYTES_MIN : bytes;
+}
+
+uint64_t rtscope_settings_choose(struct rtscope_settings *settings, uint32_t place, int folder)
+{
+    const struct rtscope_set_plan *const set = &settings->sets[place];
+    settings->memory_left = rtscope_memory_left();
+    const uint64_t asked = bytes_asked(settings, set);
+    const uint64_t least = least_bytes(settings, set);
+    uint64_t bytes =
+        rtscope_power_of_two(asked ? asked : bytes_of_choice(settings, set, folder));
+    bytes = bytes < least ? least : bytes;
+    bytes = bytes < set->room_bytes ? bytes : set->room_bytes;
+    return bytes * rtscope_cpus_possible() <= settings->memory_left / 2 ? bytes : 0;
+}
+
 void rtscope_settings_size(struct rtscope_settings *settings, int folder)
 {
     const uint32_t given = sets_given(settings);
@@ -205,8 +242,13 @@ void rtscope_settings_size(struct rtscope_settings *settings, int folder)
     for (uint32_t place = 0; place < settings->sets_length; place++) {
         struct rtscope_set_plan *const set = &settings->sets[place];
         uint64_t bytes = RING_BYTES_SPARE;
+        set->ring_bytes = set->room_bytes = 0;
         if (place < given)
             bytes = bytes_asked(settings, set);
+        if (!settings->has_no_room && !set->is_wanted && (place >= given || !bytes)) {
+            set->room_bytes = room_bytes(place);
+            continue;
+        }
         if (!bytes)
             bytes = bytes_of_choice(settings, set, folder);
         const uint64_t least = least_bytes(settings, set);
@@ -216,14 +258,15 @@ void rtscope_settings_size(struct rtscope_settings *settings, int folder)
     fit_lockable(settings, settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN);
     for (uint32_t place = 0; place < settings->sets_length; place++) {
         struct rtscope_set_plan *const set = &settings->sets[place];
-        const uint64_t bytes = set->ring_bytes / settings->subbuffers;
-        const int is_small = bytes < RTSCOPE_SUBBUFFER_BYTES_MIN;
-        set->subbuffer_bytes = is_small ? RTSCOPE_SUBBUFFER_BYTES_MIN : bytes;
+        set->subbuffer_bytes = rtscope_subbuffer_bytes(set->ring_bytes, settings->subbuffers);
     }
 }
 
 int rtscope_settings_ask_less(struct rtscope_settings *settings)
 {
+    const int of_addresses = errno != EFBIG && errno != ENOSPC && errno != EOVERFLOW;
+    if (!settings->has_no_room && of_addresses)
+        return settings->has_no_room = 1;
     int can = !settings->has_no_spare_sets && settings->sets_length > sets_given(settings);
     settings->has_no_spare_sets = 1;
     if (can)

@@ -86,6 +86,13 @@ static uint64_t record_bytes_max(const struct rtscope_object *object)
     return object->subbuffer_bytes < most ? object->subbuffer_bytes : most;
 }
 
+/* Whether the rings have a size by now; what belongs to it can be read then. */
+static int has_size(const struct rtscope_object *object)
+{
+    return __atomic_load_n(&object->ring_bytes, __ATOMIC_ACQUIRE) != 0 ||
+           rtscope_sizes_take((uint32_t)set_of(object));
+}
+
 /* Rare, so an atomic may be paid: the thread has no area, or never gets through its section. */
 static void count_atomically(const struct rtscope_object *object, uint32_t cpu, int cause)
 {
@@ -105,6 +112,15 @@ static void count(const struct rtscope_object *object, void *area, int cause)
             return;
     }
     count_atomically(object, 0, cause);
+}
+
+/* The same from whatever thread. */
+static void count_lost(const struct rtscope_object *object, int cause)
+{
+    if (object->area_offset)
+        count(object, rtscope_thread_pointer_() + object->area_offset, cause);
+    else
+        count_atomically(object, 0, cause);
 }
 
 /*
@@ -266,12 +282,16 @@ void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *
 {
     const uint64_t payload_words = (payload_bytes + 7) / 8;
     const uint64_t words = payload_words + 2;
-    const int fits = words * 8 <= record_bytes_max(object);
     char *const thread = rtscope_thread_pointer_();
     const uint32_t tid =
         object->tid_offset ? *(volatile uint32_t *)(thread + object->tid_offset) : 0;
     const uint64_t first = words | (uint64_t)id << 16 | (uint64_t)tid << 32;
     memset((unsigned char *)payload + payload_bytes, 0, (size_t)payload_words * 8 - payload_bytes);
+    if (!has_size(object)) {
+        count_lost(object, RTSCOPE_LOSS_NO_RING);
+        return;
+    }
+    const int fits = words * 8 <= record_bytes_max(object);
     if (!object->area_offset) {
         if (fits)
             write_by_turns(object, first, payload, words);

@@ -7,7 +7,8 @@
 #![allow(missing_docs, reason = "layout.h documents every field once")]
 
 pub const MAGIC: u64 = 0x0065_706f_6373_7472;
-pub const LAYOUT_VERSION: u32 = 6;
+pub const LAYOUT_VERSION: u32 = 7;
+pub const LAYOUT_VERSION_SIZED: u32 = 6;
 pub const LAYOUT_VERSION_ONE_SET: u32 = 5;
 pub const SETS_MAX: usize = 4;
 pub const ID_PADDING: u16 = 0;
@@ -84,6 +85,9 @@ pub struct Header {
     pub padding: u32,
     pub session: u64,
     pub more: [Set; SETS_MAX - 1],
+    pub room_bytes: [u64; SETS_MAX],
+    pub subbuffers: u32,
+    pub padding_behind: u32,
 }
 
 #[repr(C)]

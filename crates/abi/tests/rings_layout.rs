@@ -50,6 +50,9 @@ fn claims() -> Claims {
             padding,
             session,
             more,
+            room_bytes,
+            subbuffers,
+            padding_behind,
         ]
     );
     claims.extend(sets());
@@ -128,6 +131,10 @@ fn values() -> Claims {
     [
         ("RTSCOPE_MAGIC", MAGIC as usize),
         ("RTSCOPE_LAYOUT_VERSION", LAYOUT_VERSION as usize),
+        (
+            "RTSCOPE_LAYOUT_VERSION_SIZED",
+            LAYOUT_VERSION_SIZED as usize,
+        ),
         (
             "RTSCOPE_LAYOUT_VERSION_ONE_SET",
             LAYOUT_VERSION_ONE_SET as usize,

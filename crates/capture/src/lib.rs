@@ -24,6 +24,7 @@ mod kernel_filter;
 mod kernel_trace;
 mod lanes;
 pub mod leftovers;
+mod memory;
 mod notes;
 mod pages;
 mod probes;

@@ -108,6 +108,8 @@ fn rings_in_flight_keep_the_newest_and_looking_changes_nothing() {
     let scene = Scene::new("flight");
     let stop = Arc::new(AtomicBool::new(false));
     let user = UserConfig::new(&["flight".to_owned()]).expect("a pattern");
+    // Too small for all events.
+    let user = user.with_rings(Some(256 << 10));
     let config = RecordConfig {
         kernel: false,
         user: Some(user.in_directory(scene.shared.path())),

@@ -30,6 +30,8 @@ int main(int count, char **words)
 }
 "#;
 const BURST: u64 = 200_000;
+/// What makes a program one that may lock all its memory: it has the rings of its start.
+const LOCKS: &str = "#include <sys/mman.h>\nint lock_all(void) { return mlockall(MCL_CURRENT); }\n";
 
 struct Scene {
     folder: tempfile::TempDir,
@@ -37,15 +39,22 @@ struct Scene {
     program: PathBuf,
 }
 
+fn build(name: &str, source: &str) -> PathBuf {
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    build_traced(scratch, name, Traced::c(source))
+}
+
 impl Scene {
     fn new() -> Scene {
         static BUILT: OnceLock<PathBuf> = OnceLock::new();
-        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let build = || build_traced(scratch, "user_rings", Traced::c(PROGRAM));
+        Scene::of(BUILT.get_or_init(|| build("user_rings", PROGRAM)).clone())
+    }
+
+    fn of(program: PathBuf) -> Scene {
         Scene {
             folder: tempfile::tempdir().expect("a folder"),
             shared: tempfile::tempdir_in("/dev/shm").expect("a folder"),
-            program: BUILT.get_or_init(build).clone(),
+            program,
         }
     }
 
@@ -79,6 +88,15 @@ impl Scene {
     /// Records the program, which runs when the recorder begins.
     fn record_late(&self, user: UserConfig) -> event::Result<RecordSummary> {
         let child = self.wait();
+        self.record_during(user, || testkit::let_end(child))
+    }
+
+    /// Records while `happens` happens.
+    fn record_during(
+        &self,
+        user: UserConfig,
+        happens: impl FnOnce(),
+    ) -> event::Result<RecordSummary> {
         let stop = Arc::new(AtomicBool::new(false));
         let recording = Arc::new(AtomicBool::new(false));
         let config = RecordConfig {
@@ -91,7 +109,7 @@ impl Scene {
         while !recording.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        testkit::let_end(child);
+        happens();
         stop.store(true, Ordering::Release);
         thread.join().expect("no panic")
     }
@@ -132,27 +150,31 @@ fn a_recorder_sets_the_rings_of_a_program_that_starts() {
     check(None, 8 << 20);
 }
 
-/// A burst as fast as it goes finds room in the rings that a recorder asks for. A program that ran
-/// before has rings of its own: what finds no room there is counted, to the event.
+/// A burst as fast as it goes finds room in the rings that a recorder asks for, also where the
+/// program ran before; what finds none in smaller ones is counted, to the event.
 #[test]
-fn a_burst_is_whole_in_a_program_that_starts_and_counted_in_one_that_ran_before() {
+fn a_burst_is_whole_in_a_program_that_starts_and_in_one_that_ran_before() {
     let scene = Scene::new();
     let summary = scene.record(scene.user(&["burst"])).expect("it records");
     let user = &summary.user;
     assert_eq!((user.events(), user.lost()), (BURST, 0));
 
-    let summary = scene
-        .record_late(scene.user(&["burst"]))
-        .expect("it records");
-    let process = &summary.user.processes[0];
-    assert_eq!(process.ring_bytes, 256 << 10);
+    let late = |asked: Option<u64>| {
+        let user = scene.user(&["burst"]).with_rings(asked);
+        let summary = scene.record_late(user).expect("it records");
+        std::fs::remove_dir_all(&summary.path).expect("the trace");
+        summary.user.processes[0].clone()
+    };
+    let process = late(None);
+    assert_eq!((process.events, process.lost()), (BURST, 0), "{process:?}");
+    let process = late(Some(64 << 10));
+    assert_eq!(process.ring_bytes, 64 << 10);
     assert_eq!(process.events + process.lost(), BURST, "{process:?}");
-    std::fs::remove_dir_all(&summary.path).expect("the trace");
 }
 
 #[test]
-fn a_program_that_ran_before_keeps_its_rings_and_is_named_when_others_were_asked_for() {
-    let scene = Scene::new();
+fn a_program_that_locks_its_memory_keeps_its_rings_and_is_named_when_others_were_asked_for() {
+    let scene = Scene::of(build("user_rings_locked", &format!("{LOCKS}{PROGRAM}")));
     let check = |asked: Option<u64>, words: &[&str], is_named: bool, expect: u64| {
         let recorded = scene.record_late(scene.user(words).with_rings(asked));
         let Ok(summary) = recorded else {
@@ -176,17 +198,55 @@ fn a_program_that_ran_before_keeps_its_rings_and_is_named_when_others_were_asked
 }
 
 #[test]
+fn a_program_that_ran_before_has_the_rings_that_recorders_ask_for() {
+    let scene = Scene::new();
+    let check = |asked: u64, expect: u64, is_named: bool| {
+        let user = scene.user(&["app"]).with_rings(Some(asked));
+        let summary = scene.record_late(user).expect("it records");
+        let process = &summary.user.processes[0];
+        let found = (process.ring_bytes, process.events, process.lost());
+        assert_eq!(found, (expect, 40, 0), "{asked}");
+        assert_eq!(summary.user.refused.len(), usize::from(is_named), "{asked}");
+        std::fs::remove_dir_all(&summary.path).expect("the trace");
+    };
+    check(8 << 10, 8 << 10, false);
+    check(64 << 10, 64 << 10, false);
+    check(4 << 20, 4 << 20, false);
+    // As much as there are addresses for.
+    check(128 << 20, 64 << 20, true);
+}
+
+/// Rings keep their size, but there are others.
+#[test]
+fn a_program_that_had_small_rings_for_one_recorder_has_others_for_the_next() {
+    let scene = Scene::new();
+    let child = scene.wait();
+    let end = |child| testkit::let_end(child);
+    let summary = scene.record_during(scene.user(&["app"]).with_rings(Some(64 << 10)), || ());
+    assert!(summary.is_err(), "it waits: {summary:?}");
+    let user = scene.user(&["burst"]);
+    let summary = scene
+        .record_during(user, || end(child))
+        .expect("it records");
+    let process = &summary.user.processes[0];
+    assert_eq!((process.events, process.lost()), (BURST, 0), "{process:?}");
+    std::fs::remove_dir_all(&summary.path).expect("the trace");
+}
+
+#[test]
 fn programs_beyond_what_their_user_may_have_are_named_and_what_they_do_is_counted() {
     const PROGRAMS: usize = 6;
     const EVENTS: u64 = 40;
     let scene = Scene::new();
     // Of those that run already each takes this, and a bit for what is beside.
     let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").map(|list| cpus(&list));
-    let each = cpus.expect("a list") * (256 << 10);
+    let ring_bytes = 256 << 10;
+    let each = cpus.expect("a list") * ring_bytes;
     let bound = 2 * each + each / 2;
     let children: Vec<_> = (0..PROGRAMS).map(|_| scene.wait()).collect();
     let (stop, recording): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
     let user = scene.user(&["app"]).with_rings_per_user(Some(bound));
+    let user = user.with_rings(Some(ring_bytes));
     let config = RecordConfig {
         stop: Arc::clone(&stop),
         recording: Arc::clone(&recording),

@@ -52,6 +52,8 @@ pub struct RingFile {
     is_broken: Cell<bool>,
     /// So much memory rings may be given; none: as much as they take.
     given_max: Cell<Option<u64>>,
+    /// Larger rings are given none.
+    given_ring_max: u64,
     /// Whether its rings were given memory, and why some have none.
     was_given: Cell<bool>,
     without_memory: Cell<Option<Errno>>,
@@ -75,7 +77,6 @@ impl RingFile {
     /// As [`Layout::parse`]; otherwise what the operating system says.
     pub fn new(file: File, name: &str) -> Result<Option<RingFile>> {
         let unreadable = |cause| Error::io(format!("cannot read the rings {name}"), cause);
-        let facts = file.metadata().map_err(unreadable)?;
         let mut bytes = [0; size_of::<Header>()];
         match file.read_exact_at(&mut bytes, 0) {
             Ok(()) => (),
@@ -88,6 +89,8 @@ impl RingFile {
         if magic == rings::MAGIC {
             file.read_exact_at(&mut bytes, 0).map_err(unreadable)?;
         }
+        // Behind the header: a file becomes longer before that says so.
+        let facts = file.metadata().map_err(unreadable)?;
         let layout = Layout::parse(&bytes, facts.len()).map_err(|error| named(name, error))?;
         Ok(layout.map(|layout| RingFile {
             file,
@@ -102,6 +105,7 @@ impl RingFile {
             claimed: None,
             is_broken: Cell::new(false),
             given_max: Cell::new(None),
+            given_ring_max: memory::GIVEN_BYTES_MAX,
             was_given: Cell::new(false),
             without_memory: Cell::new(None),
         }))
@@ -113,23 +117,31 @@ impl RingFile {
     }
 
     /// Takes a set of rings for the recorder `session`, for as long as this is open: the one that
-    /// the process gave it, else one of a recorder that was killed, else one that nobody has.
-    /// Others are alive where `is_live` says so. Whether there was one; it is meant from then on.
+    /// the process gave it, else one of a recorder that was killed, else one that nobody has, and
+    /// of these one whose rings have or can get `ring_bytes` each, if there is one (0: any). Others
+    /// are alive where `is_live` says so. Whether there was one; it is meant from then on.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn claim(&mut self, session: u64, is_live: &dyn Fn(u64) -> bool) -> Result<bool> {
+    pub fn claim(
+        &mut self,
+        session: u64,
+        is_live: &dyn Fn(u64) -> bool,
+        ring_bytes: u64,
+    ) -> Result<bool> {
         if !self.layout.has_sets() {
             return self.take(0);
         }
-        let suits: [&dyn Fn(u64) -> bool; 3] = [
-            &|owner| owner == session,
-            &|owner| owner != 0 && !is_live(owner),
-            &|owner| owner == 0,
+        let suits: [(&dyn Fn(u64) -> bool, u64); 4] = [
+            (&|owner| owner == session, 0),
+            (&|owner| owner != 0 && !is_live(owner), 0),
+            (&|owner| owner == 0, ring_bytes),
+            (&|owner| owner == 0, 0),
         ];
-        for suits in suits {
+        for (suits, ring_bytes) in suits {
             for set in 0..self.layout.sets() {
-                if !suits(self.session_of(set)?) || !self.take(set)? {
+                let fits = self.layout.can_have(set, ring_bytes);
+                if !fits || !suits(self.session_of(set)?) || !self.take(set)? {
                     continue;
                 }
                 // Another recorder may have been here before the lock was ours.
@@ -354,8 +366,15 @@ impl RingFile {
     /// is the same at a higher price.
     pub fn map(&mut self) {
         self.front = Mapping::new(&self.file, 0, self.layout.front_bytes());
-        let (offset, bytes) = self.layout.data_area();
-        self.data = Mapping::new(&self.file, offset, bytes);
+        self.map_data();
+    }
+
+    /// The same of the data alone, once they have a size.
+    pub fn map_data(&mut self) {
+        if self.layout.has_size && self.data.is_none() {
+            let (offset, bytes) = self.layout.data_area();
+            self.data = Mapping::new(&self.file, offset, bytes);
+        }
     }
 
     /// Copies a stretch of a ring to the end of `into`; at most a ring's size.
@@ -502,6 +521,45 @@ impl RingFile {
         Ok(self.word(offset)? == 0)
     }
 
+    /// Gives the rings of this set a size where they have none: a power of two near `bytes`, as far
+    /// as the process has room. Whoever did so before has decided. Rings of that size and smaller
+    /// ones are given memory when an event is switched on; that there is no room for them is known
+    /// from [`RingFile::without_memory`]. To be called before the data are mapped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corrupt`] for an impossible size; otherwise what the operating system says.
+    pub fn size(&mut self, bytes: u64) -> Result<()> {
+        if !self.layout.had_room() {
+            return Ok(());
+        }
+        let bytes = bytes.clamp(2 * rings::SUBBUFFER_BYTES_MIN, rings::RING_BYTES_MAX);
+        let bytes = bytes.next_power_of_two();
+        self.given_ring_max = self.given_ring_max.max(bytes);
+        if self.layout.has_size {
+            return Ok(());
+        }
+        let bytes = bytes.min(self.layout.ring_bytes);
+        let end = self.layout.data_offset_of(0) + u64::from(self.layout.rings) * bytes;
+        if let Err(errno) = memory::reach(&self.file, end) {
+            self.without_memory.set(Some(errno));
+            return Ok(());
+        }
+        let offset = self.layout.size_offset();
+        self.exchange(offset, 0, bytes)?;
+        let stored = self.word_in_file(offset)?;
+        let Some(layout) = self.layout.of_size(stored) else {
+            let what = format!("{}: an impossible size of rings", self.name);
+            return Err(Error::new(ErrorKind::Corrupt, what).found(format!("{stored} bytes")));
+        };
+        self.layout = layout;
+        Ok(())
+    }
+
+    /// Says why the rings get no size: their events are lost.
+    pub fn leave_without_size(&mut self, errno: Errno) {
+        self.without_memory.set(Some(errno));
+    }
+
     /// Rings are given all that they lack, or nothing where that is more than so much.
     pub fn give_at_most(&self, bytes: u64) {
         self.given_max.set(Some(bytes));
@@ -510,10 +568,13 @@ impl RingFile {
     /// Gives rings their memory, where they have none, once. That some could not get any is known
     /// from [`RingFile::without_memory`].
     pub(crate) fn give_memory(&self) -> Result<()> {
-        let (may_give, most) = (
-            memory::is_given_by_recorders(&self.layout),
-            self.given_max.get(),
-        );
+        let may_give = self.layout.ring_bytes <= self.given_ring_max;
+        let most = self.given_max.get();
+        if !self.layout.has_size {
+            self.without_memory
+                .set(self.without_memory.get().or(Some(Errno::DQUOT)));
+            return Ok(());
+        }
         if self.was_given.replace(true) || !(may_give || most.is_some()) {
             return Ok(());
         }

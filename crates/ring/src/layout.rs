@@ -54,6 +54,9 @@ pub struct Layout {
     pub ring_bytes: u64,
     /// Bytes of each sub-buffer, a power of two.
     pub subbuffer_bytes: u64,
+    /// Whether the rings have that size. Else it is the most that they can get, from whoever first
+    /// needs them ([`RingFile::size`](crate::RingFile::size)), and they hold nothing.
+    pub has_size: bool,
     /// Size of the table's area.
     pub table_bytes: u64,
     /// Where the table is.
@@ -78,30 +81,66 @@ pub struct Layout {
 pub(crate) struct SetLayout {
     /// Where it says whose it is; none where all is one recorder's.
     pub session_offset: Option<u64>,
+    /// Where it says how large its rings are.
+    pub size_offset: u64,
     mode_offset: u64,
     controls_offset: u64,
     data_offset: u64,
     ring_bytes: u64,
     subbuffer_bytes: u64,
+    has_size: bool,
+    /// The most bytes that its rings can get, and in how many parts; 0 where their size is fixed.
+    room_bytes: u64,
+    subbuffers: u64,
 }
 
 impl SetLayout {
+    /// The same where its rings get their size while the process runs, or got it.
+    fn with_room(mut self, (room_bytes, subbuffers): (u64, u32)) -> SetLayout {
+        if room_bytes == 0 {
+            return self;
+        }
+        (self.room_bytes, self.subbuffers) = (room_bytes, u64::from(subbuffers));
+        match self.ring_bytes {
+            0 => self.of_size(room_bytes, false),
+            bytes => self.of_size(bytes, true),
+        }
+    }
+
+    /// The same with rings of that size, which they have by now or can get.
+    fn of_size(mut self, ring_bytes: u64, has_size: bool) -> SetLayout {
+        let subbuffer_bytes = ring_bytes / self.subbuffers.max(1);
+        self.ring_bytes = ring_bytes;
+        self.subbuffer_bytes = subbuffer_bytes.max(rings::SUBBUFFER_BYTES_MIN);
+        self.has_size = has_size;
+        self
+    }
+
     /// The sets of a header whose number of them was checked.
     fn all(header: &Header) -> Vec<SetLayout> {
         let first = SetLayout {
             session_offset: (header.version != rings::LAYOUT_VERSION_ONE_SET)
                 .then_some(offset_of!(Header, session) as u64),
+            size_offset: offset_of!(Header, ring_bytes) as u64,
             mode_offset: offset_of!(Header, mode) as u64,
             controls_offset: header.controls_offset,
             data_offset: header.data_offset,
             ring_bytes: header.ring_bytes,
             subbuffer_bytes: header.subbuffer_bytes,
+            has_size: true,
+            room_bytes: 0,
+            subbuffers: 0,
+        };
+        let rooms = match header.version {
+            rings::LAYOUT_VERSION => header.room_bytes,
+            _ => [0; rings::SETS_MAX],
         };
         let controls_bytes = u64::from(header.rings_length) * size_of::<Ring>() as u64;
         let of = |(place, set): (usize, &Set)| {
             let at = (offset_of!(Header, more) + place * size_of::<Set>()) as u64;
             SetLayout {
                 session_offset: Some(at + offset_of!(Set, session) as u64),
+                size_offset: at + offset_of!(Set, ring_bytes) as u64,
                 mode_offset: at + offset_of!(Set, mode) as u64,
                 controls_offset: first
                     .controls_offset
@@ -109,11 +148,14 @@ impl SetLayout {
                 data_offset: set.data_offset,
                 ring_bytes: set.ring_bytes,
                 subbuffer_bytes: set.subbuffer_bytes,
+                ..first.clone()
             }
         };
         let more = header.more.iter().take(sets_of(header) as usize - 1);
         let more: Vec<_> = more.enumerate().map(of).collect();
-        std::iter::once(first).chain(more).collect()
+        let all = std::iter::once(first).chain(more).zip(rooms);
+        all.map(|(set, room_bytes)| set.with_room((room_bytes, header.subbuffers)))
+            .collect()
     }
 }
 
@@ -157,13 +199,18 @@ impl Layout {
             rings::MAGIC => (),
             other => return Err(corrupt("another magic number", format!("{other:#x}"))),
         }
-        if ![rings::LAYOUT_VERSION, rings::LAYOUT_VERSION_ONE_SET].contains(&header.version) {
+        let known = [
+            rings::LAYOUT_VERSION_ONE_SET,
+            rings::LAYOUT_VERSION_SIZED,
+            rings::LAYOUT_VERSION,
+        ];
+        if !known.contains(&header.version) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 "a traced process speaks another version of the ring layout",
             )
             .found(format!(
-                "version {}, known are {} and {}",
+                "version {}, known are {} to {}",
                 header.version,
                 rings::LAYOUT_VERSION_ONE_SET,
                 rings::LAYOUT_VERSION
@@ -196,8 +243,9 @@ impl Layout {
             clock,
             rseq: header.rseq != 0,
             rings: header.rings_length,
-            ring_bytes: header.ring_bytes,
-            subbuffer_bytes: header.subbuffer_bytes,
+            ring_bytes: sets[0].ring_bytes,
+            subbuffer_bytes: sets[0].subbuffer_bytes,
+            has_size: sets[0].has_size,
             table_bytes: header.table_bytes,
             table_offset: header.table_offset,
             set: 0,
@@ -234,8 +282,41 @@ impl Layout {
             layout.data_offset = other.data_offset;
             layout.ring_bytes = other.ring_bytes;
             layout.subbuffer_bytes = other.subbuffer_bytes;
+            layout.has_size = other.has_size;
         }
         layout
+    }
+
+    /// The same when its rings have got a size; none where they cannot have that.
+    pub(crate) fn of_size(&self, ring_bytes: u64) -> Option<Layout> {
+        let mut layout = self.clone();
+        let own = layout.sets.get_mut(self.set as usize)?;
+        let sized = own.clone().of_size(ring_bytes, true);
+        if ring_bytes > own.room_bytes || check_rings(&sized).is_err() {
+            return None;
+        }
+        *own = sized;
+        Some(layout.of_set(self.set))
+    }
+
+    /// Whether the rings of a set have so many bytes each, or may get them; 0: any.
+    pub(crate) fn can_have(&self, set: u32, ring_bytes: u64) -> bool {
+        let set = self.sets.get(set as usize);
+        ring_bytes == 0
+            || set.is_some_and(|set| {
+                let is_open = !set.has_size && set.ring_bytes > ring_bytes;
+                is_open || set.ring_bytes == ring_bytes
+            })
+    }
+
+    /// Where the size of its rings stands.
+    pub(crate) fn size_offset(&self) -> u64 {
+        self.sets[self.set as usize].size_offset
+    }
+
+    /// Whether their size was open when the process started.
+    pub(crate) fn had_room(&self) -> bool {
+        self.sets[self.set as usize].room_bytes > 0
     }
 
     /// The bytes before the area of filters: the header, and all switches.
@@ -322,15 +403,19 @@ fn check_areas(header: &Header, sets: &[SetLayout], file_bytes: u64) -> Result<(
         (header.objects_offset, header.objects_bytes),
         (header.table_offset, header.table_bytes),
     ];
-    let data = sets
-        .iter()
-        .map(|set| (set.data_offset, rings * set.ring_bytes));
-    let mut earliest = match sets[0].session_offset {
-        Some(_) => size_of::<Header>(),
-        None => offset_of!(Header, sets_length),
+    let areas = areas.map(|(offset, bytes)| (offset, bytes, file_bytes));
+    let data = sets.iter().map(|set| {
+        // Rings without a size lie behind the end.
+        let most = if set.has_size { file_bytes } else { u64::MAX };
+        (set.data_offset, rings * set.ring_bytes, most)
+    });
+    let mut earliest = match header.version {
+        rings::LAYOUT_VERSION => size_of::<Header>(),
+        rings::LAYOUT_VERSION_SIZED => offset_of!(Header, room_bytes),
+        _ => offset_of!(Header, sets_length),
     } as u64;
-    for (offset, bytes) in areas.into_iter().chain(data) {
-        let end = offset.checked_add(bytes).filter(|end| *end <= file_bytes);
+    for (offset, bytes, most) in areas.into_iter().chain(data) {
+        let end = offset.checked_add(bytes).filter(|end| *end <= most);
         match end {
             Some(end) if offset >= earliest && offset.is_multiple_of(8) => earliest = end,
             _ => {

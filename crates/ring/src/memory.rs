@@ -8,13 +8,29 @@ use rustix::io::Errno;
 use crate::Layout;
 
 /// Rings that nobody asked for are not larger (`RING_BYTES_DEFAULT` in `probe/src/settings.c`).
-/// Larger ones have their memory from their own process: nobody can say of a file of holes that it
-/// is all rings, and let the recorder fill the machine's memory.
-const GIVEN_BYTES_MAX: u64 = 256 << 10;
+/// Larger ones have their memory from their own process, or from a recorder that gives them as
+/// much: nobody can say of a file of holes that it is all rings, and let the recorder fill the
+/// machine's memory.
+pub(crate) const GIVEN_BYTES_MAX: u64 = 256 << 10;
 
-/// Whether these rings are to get their memory from a recorder.
-pub(crate) fn is_given_by_recorders(layout: &Layout) -> bool {
-    layout.ring_bytes <= GIVEN_BYTES_MAX
+/// Makes the file so long. Nobody makes it shorter this way that others made longer.
+pub(crate) fn reach(file: &File, end: u64) -> Result<(), Errno> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
+    if limit.current.is_some_and(|most| end > most) {
+        // Else a signal would end us.
+        return Err(Errno::FBIG);
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), end - 1, 1) {
+        Err(Errno::OPNOTSUPP) => {
+            let is_short = rustix::fs::fstat(file)?.st_size.unsigned_abs() < end;
+            if is_short {
+                rustix::fs::ftruncate(file, end)
+            } else {
+                Ok(())
+            }
+        }
+        done => done,
+    }
 }
 
 /// Gives the data of `ring` memory, so that no store into it can fail.

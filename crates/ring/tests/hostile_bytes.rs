@@ -103,7 +103,7 @@ fn a_header_is_refused_with_its_reason() {
         assert!(error.to_string().contains(expect), "{error}");
     };
     check(0, 7, "another magic number: 0x7");
-    check(8, 9, "version 9, known are 5 and 6");
+    check(8, 9, "version 9, known are 5 to 7");
     let outside = "an area that is not in the file";
     check(offset_of!(Header, switches_offset), u64::MAX - 8, outside);
     check(offset_of!(Header, switches_bytes), 4100, outside);

@@ -148,7 +148,7 @@ fn of_many_that_start_at_once_all_have_no_more_than_a_user_may() {
 fn rings_whose_size_was_asked_for_are_there_whole_or_not_at_all() {
     let scene = Scene::new("per_user_exact", WAITING);
     let child = scene.start(1);
-    let cpus = scene.found()[0].file.lacks_bytes().expect("controls") / (256 << 10);
+    let cpus = scene.found()[0].file.awaited().expect("controls").len() as u64;
     end(child);
     // Room for two, and for what is beside their rings.
     let line = format!("!rings-per-user {}", 2 * cpus * (1 << 20) + (256 << 10));
@@ -170,6 +170,7 @@ fn a_recorder_gives_rings_no_more_than_it_was_told() {
     let children = scene.start(1);
     let mut file = scene.found().remove(0).file;
     file.read_table().expect("a table");
+    file.size(256 << 10).expect("a size");
     let event = &file.table().events[0];
     let lacks = file.lacks_bytes().expect("controls");
     assert!(lacks > 0 && lacks.is_multiple_of(file.layout().ring_bytes));
@@ -184,6 +185,7 @@ fn a_recorder_gives_rings_no_more_than_it_was_told() {
     let mut found = scene.found();
     let mut file = found.pop().expect("rings").file;
     file.read_table().expect("a table");
+    file.size(256 << 10).expect("a size");
     file.give_at_most(lacks);
     assert!(
         file.switch(&file.table().events[0], Switch::On)
@@ -234,5 +236,5 @@ fn an_event_that_comes_later_finds_no_more_than_is_left() {
         scene.directory.remove(one.file.name()).expect("removed");
     };
     check("!rings-per-user 1G", (EVENTS, 0));
-    check("!rings-per-user 48K", (0, EVENTS));
+    check("!rings-per-user 16K", (0, EVENTS));
 }

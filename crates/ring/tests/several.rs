@@ -83,19 +83,26 @@ fn four_recorders_have_a_set_each_and_what_a_dead_one_had_goes_first_to_the_next
     let scene = Scene::start(&build("four_sets", PROGRAM));
     let mut recorders: Vec<RingFile> = (0..4).map(|_| scene.open()).collect();
     for (place, recorder) in recorders.iter_mut().enumerate() {
-        assert!(recorder.claim(place as u64 + 1, &|_| true).expect("asked"));
+        assert!(
+            recorder
+                .claim(place as u64 + 1, &|_| true, 0)
+                .expect("asked")
+        );
         assert_eq!(recorder.layout().set, place as u32);
     }
     let mut fifth = scene.open();
-    assert!(!fifth.claim(5, &nobody).expect("asked"), "all are locked");
+    assert!(
+        !fifth.claim(5, &nobody, 0).expect("asked"),
+        "all are locked"
+    );
     // One that ends gives its set back; one that is killed leaves its number.
     recorders[1].release().expect("given back");
     drop(recorders.remove(1));
     drop(recorders.remove(1));
-    assert!(fifth.claim(5, &|id| id != 3).expect("asked"));
+    assert!(fifth.claim(5, &|id| id != 3, 0).expect("asked"));
     assert_eq!(fifth.layout().set, 2);
     let mut sixth = scene.open();
-    assert!(sixth.claim(6, &|_| true).expect("asked"));
+    assert!(sixth.claim(6, &|_| true, 0).expect("asked"));
     assert_eq!(sixth.layout().set, 1);
     assert_eq!(sixth.session_of(2).expect("a number"), 5);
 }
@@ -111,12 +118,12 @@ fn a_set_of_a_recorder_that_lives_and_has_not_come_yet_is_its_own() {
     let mut others: Vec<RingFile> = (0..4).map(|_| scene.open()).collect();
     let found: Vec<bool> = (1..=4)
         .zip(&mut others)
-        .map(|(id, other)| other.claim(id, &|id| id == 9).expect("asked"))
+        .map(|(id, other)| other.claim(id, &|id| id == 9, 0).expect("asked"))
         .collect();
     assert_eq!(found, [true, true, true, false]);
     assert!(others.iter().take(3).all(|other| other.layout().set != 1));
     let mut own = scene.open();
-    assert!(own.claim(9, &nobody).expect("asked"));
+    assert!(own.claim(9, &nobody, 0).expect("asked"));
     assert_eq!(own.layout().set, 1);
     assert!(others[0].is_waited_for(&|id| id == 9).expect("asked"));
     own.release().expect("given back");
@@ -194,7 +201,7 @@ proptest! {
         std::thread::scope(|scope| {
             for (place, turns) in turns.iter().enumerate() {
                 let mut recorder = scene.open();
-                assert!(recorder.claim(place as u64 + 1, &|_| true).expect("asked"));
+                assert!(recorder.claim(place as u64 + 1, &|_| true, 0).expect("asked"));
                 scope.spawn(move || {
                     turns.iter().for_each(|one| turn(&recorder, *one));
                 });

@@ -174,7 +174,7 @@ fn a_program_whose_wanted_event_comes_later_has_the_rings_that_recorders_ask_for
 
 #[test]
 fn many_programs_that_start_before_a_recorder_sees_one_take_no_more_than_all_may() {
-    const PROCESSES: u64 = 40;
+    const PROCESSES: u64 = 60;
     let scene = Scene::new();
     // Nobody is there to tell the next that others came before.
     let session = scene.announce(&["app", "!ring-at-most 8M", "!rings-in-all 16M"]);
@@ -234,15 +234,19 @@ fn a_program_that_is_not_recorded_takes_no_memory_for_rings_until_it_is() {
     let scene = Scene::new();
     for lines in [&[][..], &["!ring 4M", "other"][..]] {
         let session = scene.announce(lines);
-        let (child, file) = scene.wait("1000");
+        let (child, mut file) = scene.wait("1000");
+        assert!(!file.layout().has_size);
+        assert!(file.memory_bytes().expect("a size") < FRONT_BYTES);
+        file.size(2 << 20).expect("a size");
+        assert!(file.layout().has_size);
+        assert_eq!(file.layout().ring_bytes, 2 << 20);
         let memory = || file.memory_bytes().expect("a size");
-        assert_eq!(file.layout().ring_bytes, 256 << 10);
         assert!(memory() < FRONT_BYTES, "{} bytes", memory());
         let event = &file.table().events[0];
         file.switch(event, Switch::Off).expect("switched");
         assert!(memory() < FRONT_BYTES, "{} bytes", memory());
         file.switch(event, Switch::On).expect("switched");
-        assert!(memory() >= 256 << 10, "{} bytes", memory());
+        assert!(memory() >= 2 << 20, "{} bytes", memory());
         assert_eq!(file.without_memory(), None);
         testkit::let_end(child);
         assert_eq!(lost(&file), 0);

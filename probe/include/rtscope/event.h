@@ -150,7 +150,7 @@
         }                                                                                         \
         /* One attempt here; whatever it meets, the library deals with. */                        \
         uint32_t rtscope_aborted_ = 1;                                                            \
-        if (!RTSCOPE_ANY_VARIES_(__VA_ARGS__) && rtscope_object_.fast) {                          \
+        if (!RTSCOPE_ANY_VARIES_(__VA_ARGS__) && RTSCOPE_IS_FAST_(rtscope_object_)) {              \
             const uint32_t rtscope_low_ = (RTSCOPE_FIXED_WORDS_(__VA_ARGS__) + 2u) |              \
                                           (uint32_t)rtscope_switch_->id << 16;                    \
             RTSCOPE_TRY_(rtscope_aborted_, rtscope_object_, rtscope_low_,                         \

@@ -25,9 +25,12 @@ extern "C" {
 /* "rtscope", then a zero byte. Stored last, with release: before it nothing else is to be read. */
 #define RTSCOPE_MAGIC UINT64_C(0x0065706f63737472)
 /* Raised with every change of what stands below; a reader refuses the versions it does not know. */
-#define RTSCOPE_LAYOUT_VERSION 6u
-/* The version before is this one without what stands behind `name` in the header: one set of rings,
- * one recorder, whose filters stand alone. Readers know both. */
+#define RTSCOPE_LAYOUT_VERSION 7u
+/* The version before is this one without what stands behind `more` in the header: all rings have
+ * their size from the start. Readers know it. */
+#define RTSCOPE_LAYOUT_VERSION_SIZED 6u
+/* The one before that ends behind `name`: one set of rings, one recorder, whose filters stand
+ * alone. Readers know it too. */
 #define RTSCOPE_LAYOUT_VERSION_ONE_SET 5u
 
 /* Sets of rings in a file. Each belongs to one recorder at a time: none waits for another. */
@@ -156,7 +159,7 @@ struct rtscope_set {
      * on the byte of the file that has the set's number. */
     uint64_t session;
     uint64_t data_offset;
-    /* Bytes of each of its rings and of their sub-buffers, powers of two. */
+    /* Bytes of each of its rings and of their sub-buffers, powers of two; 0: none yet. */
     uint64_t ring_bytes;
     uint64_t subbuffer_bytes;
     /* enum rtscope_mode; its recorder may change it. */
@@ -199,7 +202,7 @@ struct rtscope_header {
     uint64_t table_offset;
     uint64_t table_bytes;
     uint64_t data_offset;
-    /* Bytes of each ring and of its sub-buffers, powers of two. */
+    /* Bytes of each ring and of its sub-buffers, powers of two; 0: none yet. */
     uint64_t ring_bytes;
     uint64_t subbuffer_bytes;
     /* Bytes of the table that are complete; grows when libraries are loaded. */
@@ -219,6 +222,15 @@ struct rtscope_header {
     /* Whose set 0 is. */
     uint64_t session;
     struct rtscope_set more[RTSCOPE_SETS_MAX - 1];
+    /* Of each set: the most bytes that each of its rings can get, a power of two, where they had no
+     * size when the file was made; else 0. Such rings lie behind the file's end. Whoever first
+     * needs them stores their size in `ring_bytes`, from 0, in one step and for good, and makes the
+     * file longer before. */
+    uint64_t room_bytes[RTSCOPE_SETS_MAX];
+    /* Those rings have so many sub-buffers, or fewer, of RTSCOPE_SUBBUFFER_BYTES_MIN; their
+     * `subbuffer_bytes` says nothing. */
+    uint32_t subbuffers;
+    uint32_t padding_behind;
 };
 
 /* The control of one ring, in two cache lines: what the writer changes, what the reader does. */

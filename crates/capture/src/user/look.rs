@@ -143,6 +143,7 @@ pub(crate) fn write(
             in_flight: false,
             keeps_the_dead: true,
             look_period: StdDuration::ZERO,
+            late_room: None,
         };
         for name in opened.names()? {
             let file = match opened.rings(&name) {

@@ -13,6 +13,7 @@ use ctf::writer::{Outlet, TraceMeta, TraceWriter};
 use event::{Cpu, Error, ErrorKind, Instant, Result};
 use expr::Expr;
 use ring::{ClockKind, Directory, Liveness, Losses, Mode, RingFile, Switch};
+use rustix::io::Errno;
 
 use super::app_contexts;
 use super::clock::CounterClock;
@@ -25,6 +26,7 @@ use super::metadata::{self, Folders};
 use super::place::Read;
 use super::recorders::Recorders;
 use super::refusals;
+use super::room::LateRoom;
 use super::scribe::{Desk, Scribe, Transcribed};
 use super::session::Wanted;
 use super::wanted::{self, Verdict};
@@ -88,7 +90,7 @@ pub(super) fn total(losses: &Losses) -> u64 {
 }
 
 /// Takes a set of rings of a process for us.
-fn claim(file: &mut RingFile, recorders: &Recorders) -> Result<()> {
+fn claim(file: &mut RingFile, recorders: &Recorders, ring_bytes: u64) -> Result<()> {
     let what = format!("the rings {} are recorded already", file.name());
     let has_sets = file.layout().has_sets();
     if !has_sets && !recorders.is_first {
@@ -96,7 +98,7 @@ fn claim(file: &mut RingFile, recorders: &Recorders) -> Result<()> {
             .found("another recorder, and a librtscope-probe of before, whose rings have one")
             .fix("build the program with the librtscope-probe of this rtscope"));
     }
-    match file.claim(recorders.own, &|id| recorders.is_live(id))? {
+    match file.claim(recorders.own, &|id| recorders.is_live(id), ring_bytes)? {
         true => Ok(()),
         false => Err(Error::new(ErrorKind::AlreadyExists, what)
             .found(match file.layout().sets() {
@@ -135,6 +137,8 @@ pub(super) struct Common<'a> {
     pub keeps_the_dead: bool,
     /// How often the kernel is asked for the map of each process.
     pub look_period: StdDuration,
+    /// How large rings become that have no size yet; none where nothing is switched on.
+    pub late_room: Option<&'a LateRoom>,
 }
 
 /// A process that is being recorded.
@@ -198,7 +202,9 @@ impl Process {
         common: &Common,
         (recorders, forgotten): (&Recorders, &Forgotten),
     ) -> Result<Self> {
-        claim(&mut file, recorders)?;
+        let left = Process::left_of_user(&directory, common)?;
+        let ring_bytes = common.late_room.map_or(0, |room| room.next(left));
+        claim(&mut file, recorders, ring_bytes)?;
         let mode_before = file.mode()?;
         match (common.in_flight, mode_before) {
             (true, _) => file.set_mode(Mode::Overwrite)?,
@@ -257,6 +263,7 @@ impl Process {
         let layout = self.file.layout();
         if let Some(asked) = common.wanted.ring_bytes
             && layout.ring_bytes != asked
+            && layout.has_size
         {
             self.undersized = Some(refusals::of_another_size(layout, asked));
         }
@@ -368,7 +375,12 @@ impl Process {
 
     /// How large each of its rings is.
     pub fn ring_bytes(&self) -> u64 {
-        self.file.layout().ring_bytes
+        let layout = self.file.layout();
+        if layout.has_size {
+            layout.ring_bytes
+        } else {
+            0
+        }
     }
 
     /// The name of its file.
@@ -566,6 +578,7 @@ impl Process {
         if ready.is_empty() {
             return Ok(());
         }
+        self.give_size(common)?;
         self.problems.extend(self.undersized.take());
         self.say_contexts(&ready, common);
         self.bound_memory(common)?;
@@ -606,6 +619,38 @@ impl Process {
         }
         let mode = self.file.mode()?;
         self.add_lanes(mode, common)
+    }
+
+    /// What is left for rings where all programs of a user have a bound.
+    fn left_of_user(directory: &Directory, common: &Common) -> Result<Option<u64>> {
+        let Some(most) = common.wanted.user_bytes else {
+            return Ok(None);
+        };
+        Ok(Some(most.saturating_sub(directory.memory_bytes()?)))
+    }
+
+    /// Rings that nobody needed before become as large as is asked for, or as there is room.
+    fn give_size(&mut self, common: &Common) -> Result<()> {
+        let Some(late_room) = common.late_room else {
+            return Ok(());
+        };
+        let left = Process::left_of_user(&self.directory, common)?;
+        let had_size = self.file.layout().has_size;
+        let bytes = late_room.next(left);
+        if !had_size && !late_room.allows(bytes) {
+            self.file.leave_without_size(Errno::OVERFLOW);
+            return Ok(());
+        }
+        self.file.size(bytes)?;
+        if had_size || !self.file.layout().has_size {
+            return Ok(());
+        }
+        late_room.took(self.file.layout().ring_bytes);
+        if !common.in_flight {
+            self.file.map_data();
+        }
+        self.say_size(common);
+        Ok(())
     }
 
     /// Its rings get no more memory than is left of what all programs of its user may have.

@@ -138,8 +138,8 @@ pub(super) fn of_another_size(layout: &Layout, asked_bytes: u64) -> String {
         "{} bytes for each CPU, not {asked_bytes}",
         layout.ring_bytes
     );
-    let fix = "start it while the recording runs, without RTSCOPE_RING_SIZE: \
-               rings are made when a program starts";
+    let fix = "start it while the recording runs, without RTSCOPE_RING_SIZE: its rings have their \
+               size by now";
     let error = Error::new(ErrorKind::Unsupported, what);
     format!("{:#}", error.found(found).fix(fix))
 }
@@ -161,7 +161,10 @@ pub(super) fn without_memory(
                  {folder}",
                 layout.ring_bytes
             ))
-            .fix("repeat with a larger --rings-per-user, and start it while the recording runs"),
+            .fix("repeat with a larger --rings-per-user"),
+        _ if errno == Errno::OVERFLOW => error
+            .found("they would take more than half of the memory that is left here")
+            .fix("record with a smaller --ring"),
         _ => error
             .found(format!("{errno} in {folder}"))
             .fix(format!("make room there (df {folder})")),

@@ -1,6 +1,10 @@
 //! How large the rings of programs are to be that start while they are recorded.
 
+use std::cell::Cell;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::memory;
 
 /// What the rings of a program have for each CPU that starts while it is recorded, where there is
 /// room: one burst of 200,000 events with two numbers fits in.
@@ -12,6 +16,11 @@ const ALL_BYTES_MAX: u64 = 256 << 20;
 const FREE_PARTS: u64 = 8;
 /// Of what is left of that, the next process takes one part in so many.
 const LEFT_PARTS: u64 = 16;
+/// Where all programs of a user have a bound, the next takes one part in so many of what is left,
+/// as those do that start (`USER_PARTS` in `probe/src/settings.c`).
+const USER_PARTS: u64 = 512;
+/// For so long the machine has the memory that it was asked for.
+const MEMORY_STAYS: Duration = Duration::from_millis(50);
 /// Who starts meanwhile is told of more room only when it is so many times as much.
 const GROWTH: u64 = 4;
 /// How the lines of a session's file begin that say it; the last of them never changes.
@@ -82,6 +91,75 @@ impl RingRoom {
         }
         self.told_bytes = bytes;
         true
+    }
+}
+
+/// How large the rings become of processes that ran before, and are found now.
+#[derive(Debug)]
+pub(super) struct LateRoom {
+    asked_bytes: Option<u64>,
+    all_bytes: u64,
+    cpus: u64,
+    /// What the rings of one CPU take by now.
+    used_bytes: Cell<u64>,
+    /// What the machine has left, when it was last asked, less what was taken since.
+    memory_left: Cell<Option<(Instant, u64)>>,
+}
+
+impl LateRoom {
+    /// As [`RingRoom::new`].
+    pub fn new(room: &RingRoom, cpus: u32) -> LateRoom {
+        LateRoom {
+            asked_bytes: room.asked_bytes,
+            all_bytes: room.all_bytes,
+            cpus: u64::from(cpus.max(1)),
+            used_bytes: Cell::new(0),
+            memory_left: Cell::new(None),
+        }
+    }
+
+    /// Takes note that the rings of one CPU take so much.
+    pub fn note(&self, used_bytes: u64) {
+        self.used_bytes.set(used_bytes);
+    }
+
+    /// For the next process, of whose user so much is left where all of a user have a bound.
+    pub fn next(&self, left_of_user: Option<u64>) -> u64 {
+        let memory_left = self.memory_left();
+        if let Some(bytes) = self.asked_bytes {
+            return bytes;
+        }
+        let of_user = left_of_user.map(|left| left / USER_PARTS / self.cpus);
+        let of_memory = memory_left / LEFT_PARTS / self.cpus;
+        let most = share(self.all_bytes, self.used_bytes.get()).min(of_memory);
+        let most = of_user.map_or(most.max(RING_BYTES_MIN), |of_user| {
+            most.min(of_user).max(2 * abi::rings::SUBBUFFER_BYTES_MIN)
+        });
+        1 << most.ilog2()
+    }
+
+    /// Whether the memory that is left allows it; otherwise nothing is given.
+    pub fn allows(&self, bytes: u64) -> bool {
+        bytes.saturating_mul(self.cpus) <= self.memory_left() / 2
+    }
+
+    /// Takes note that a process got rings of that size.
+    pub fn took(&self, bytes: u64) {
+        self.used_bytes
+            .set(self.used_bytes.get().saturating_add(bytes));
+        let less = |(at, left): (Instant, u64)| (at, left.saturating_sub(bytes * self.cpus));
+        self.memory_left.set(self.memory_left.get().map(less));
+    }
+
+    fn memory_left(&self) -> u64 {
+        if let Some((at, left)) = self.memory_left.get()
+            && at.elapsed() < MEMORY_STAYS
+        {
+            return left;
+        }
+        let left = memory::left();
+        self.memory_left.set(Some((Instant::now(), left)));
+        left
     }
 }
 

@@ -28,7 +28,7 @@ use super::place::{Outcome, Place, Read, TURN_MAX};
 use super::places::{self, SHARED_MEMORY};
 use super::process::{Common, UserProcess};
 use super::recorders;
-use super::room::{self, RingRoom};
+use super::room::{self, LateRoom, RingRoom};
 use super::wanted::{self, EventRule};
 use crate::clock::Effort;
 use crate::progress::{Progress, Source};
@@ -342,6 +342,7 @@ pub(super) struct Shared {
     /// How often the kernel is asked for the map of each process.
     look_period: StdDuration,
     folders: Folders,
+    late_room: LateRoom,
 }
 
 impl Shared {
@@ -356,6 +357,7 @@ impl Shared {
             in_flight: self.in_flight,
             keeps_the_dead: self.in_flight && self.is_over,
             look_period: self.look_period,
+            late_room: Some(&self.late_room),
         }
     }
 }
@@ -392,12 +394,12 @@ impl Session {
     fn start(config: &UserConfig, target: &UserTarget, id: u64) -> Result<Session> {
         let folder = config.directory.as_deref();
         let folder = folder.unwrap_or(Path::new(SHARED_MEMORY));
-        let room = RingRoom::new(config.ring_bytes, folder, housekeeping::cpus_that_share());
+        let cpus = housekeeping::cpus_that_share();
+        let room = RingRoom::new(config.ring_bytes, folder, cpus);
         let mut session = Session {
             id,
             asked: config.directory.clone(),
             lines: session_lines(config, target, (id, &room)),
-            room,
             places: Vec::new(),
             finder: Finder::new(config.directory.as_deref()),
             refused: HashSet::new(),
@@ -420,7 +422,9 @@ impl Session {
                 is_over: false,
                 look_period: StdDuration::ZERO,
                 folders: Folders::default(),
+                late_room: LateRoom::new(&room, cpus),
             },
+            room,
             progress: target.progress.clone(),
             flushed: StdInstant::now(),
             behind_since: None,
@@ -600,7 +604,9 @@ impl Session {
     /// Tells who starts from now on how large its rings may be, by what others have.
     fn tell_room(&mut self) {
         let used_bytes = self.places.iter().map(Place::ring_bytes);
-        if !self.room.note(used_bytes.fold(0, u64::saturating_add)) {
+        let used_bytes = used_bytes.fold(0, u64::saturating_add);
+        self.shared.late_room.note(used_bytes);
+        if !self.room.note(used_bytes) {
             return;
         }
         for line in &mut self.lines {

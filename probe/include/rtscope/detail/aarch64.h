@@ -87,6 +87,9 @@ static inline __attribute__((always_inline)) uint64_t rtscope_counter_(void)
           [time] "r"((p_).time), [payload] "r"(payload_), [words] "i"(words_)                     \
         : "memory", "cc", "x9")
 
+/* Whether the inline path may be taken; what it reads then was written before that. */
+#define RTSCOPE_IS_FAST_(object_) __atomic_load_n(&(object_).fast, __ATOMIC_ACQUIRE)
+
 /* One attempt at a record of a constant number of payload words. */
 #define RTSCOPE_TRY_(aborted_, object_, low_, tid_, payload_, words_)                             \
     do {                                                                                          \

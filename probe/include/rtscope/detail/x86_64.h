@@ -72,6 +72,9 @@ static inline __attribute__((always_inline)) uint64_t rtscope_counter_(void)
     "775:\n"                                                                                      \
     "movq $0, 8(%[area])\n"
 
+/* Whether the inline path may be taken, and what it reads was written: loads stay in order here. */
+#define RTSCOPE_IS_FAST_(object_) ((object_).fast)
+
 /*
  * One attempt at a record of a constant number of payload words, all of it in the section: which
  * CPU, where its head stands, whether the record fits there and in its sub-buffer, the clock, the
