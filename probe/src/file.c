@@ -359,6 +359,8 @@ static void *map_closed(int fd, const struct rtscope_header *plan, uint64_t map_
     char *const map = mmap(NULL, map_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (map == MAP_FAILED)
         return NULL;
+    /* A core of a process that crashes would hold zeros for all addresses. */
+    (void)madvise(map, map_bytes, MADV_DONTDUMP);
     if (mprotect(map + plan->filters_offset, plan->filters_bytes, PROT_READ) == 0 &&
         mprotect(map + plan->data_offset, map_bytes - plan->data_offset,
                  PROT_READ | PROT_WRITE) == 0)

@@ -154,7 +154,6 @@ struct trial {
 static int make_room(const struct rtscope_object *object, void *area, struct trial *trial,
                      uint64_t words)
 {
-    const uint64_t mask = object->subbuffer_bytes - 1;
     const uint32_t cpu = *(volatile uint32_t *)area;
     if ((int32_t)((volatile uint32_t *)area)[1] < 0 || cpu >= object->rings_length) {
         count_atomically(object, cpu, RTSCOPE_LOSS_NO_RSEQ);
@@ -168,7 +167,8 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
         count(object, area, RTSCOPE_LOSS_TOO_LARGE);
         return 0;
     }
-    struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
+    /* First, as where a place is chosen: a handler may fork above this. */
+    struct rtscope_ring *const ring = RTSCOPE_NOW_(object->rings) + cpu;
     /* Before its tail, which is that of a full one until it has memory. */
     if (__atomic_load_n(&ring->absent, __ATOMIC_ACQUIRE)) {
         if (take_memory(object, cpu))
@@ -178,9 +178,11 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
     }
     const uint64_t head = *(volatile uint64_t *)&ring->head;
     const uint64_t tail = *(volatile uint64_t *)&ring->tail;
+    const uint64_t mask = RTSCOPE_NOW_(object->subbuffer_bytes) - 1;
+    const uint64_t ring_bytes = RTSCOPE_NOW_(object->ring_bytes);
     const int crosses = (head ^ (head + words * 8 - 1)) > mask;
     const uint64_t end = crosses ? (head | mask) + 1 : head + words * 8;
-    if (end - tail > object->ring_bytes) {
+    if (end - tail > ring_bytes) {
         const uint32_t mode = mode_of(object);
         if (mode != RTSCOPE_MODE_OVERWRITE) {
             if (wait_for_room(mode, &trial->wait_until_ns, ring, tail))
@@ -188,56 +190,75 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
             count(object, area, RTSCOPE_LOSS_FULL);
             return 0;
         }
-        const uint64_t kept = ((end + mask) & ~mask) - object->ring_bytes;
+        const uint64_t kept = ((end + mask) & ~mask) - ring_bytes;
         rtscope_store_pair_(area, cpu, &ring->head, head, &ring->tail, kept, &ring->tail,
                             kept);
     } else if (crosses) {
-        uint64_t *const at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
-                                                  (head & (object->ring_bytes - 1)));
+        uint64_t *const at = (uint64_t *)(void *)(RTSCOPE_NOW_(object->data) + cpu * ring_bytes +
+                                                  (head & (ring_bytes - 1)));
         rtscope_store_pair_(area, cpu, &ring->head, head, at, RTSCOPE_ID_PADDING,
                             &ring->head, end);
     }
     return 1;
 }
 
+/* A ring that is to be taken, as it was known before that. */
+struct owned {
+    const struct rtscope_object *object;
+    struct rtscope_ring *ring;
+    unsigned char *data;
+    uint64_t ring_bytes;
+    uint64_t subbuffer_bytes;
+};
+
+/* The ring first: where a handler forks above this, the child has others from then on, and one of
+ * its parent's, which it has no more, cannot be taken. */
+static struct owned ring_to_take(const struct rtscope_object *object, uint32_t index)
+{
+    struct owned to_take;
+    to_take.object = object;
+    to_take.ring = RTSCOPE_NOW_(object->rings) + index;
+    to_take.ring_bytes = RTSCOPE_NOW_(object->ring_bytes);
+    to_take.subbuffer_bytes = RTSCOPE_NOW_(object->subbuffer_bytes);
+    to_take.data = RTSCOPE_NOW_(object->data) + index * to_take.ring_bytes;
+    return to_take;
+}
+
 /* Whether a ring of this thread's can grow to `end`, in the mode block after some waiting. */
-static int has_room(const struct rtscope_object *object, const struct rtscope_ring *ring,
-                    uint64_t end, uint64_t *until_ns)
+static int has_room(const struct owned *owned, uint64_t end, uint64_t *until_ns)
 {
     for (;;) {
-        const uint64_t tail = *(const volatile uint64_t *)&ring->tail;
-        if (end - tail <= object->ring_bytes)
+        const uint64_t tail = *(const volatile uint64_t *)&owned->ring->tail;
+        if (end - tail <= owned->ring_bytes)
             return 1;
-        if (!wait_for_room(mode_of(object), until_ns, ring, tail))
+        if (!wait_for_room(mode_of(owned->object), until_ns, owned->ring, tail))
             return 0;
     }
 }
 
 /* One record into a ring that this thread alone may write now. */
-static int write_owned(const struct rtscope_object *object, uint32_t index, uint64_t first,
-                       const uint64_t *payload, uint64_t words)
+static int write_owned(const struct owned *owned, uint64_t first, const uint64_t *payload,
+                       uint64_t words)
 {
-    struct rtscope_ring *const ring = rtscope_ring_(object, index);
-    unsigned char *const data = object->data + index * object->ring_bytes;
-    const uint64_t mask = object->subbuffer_bytes - 1, ring_mask = object->ring_bytes - 1;
+    struct rtscope_ring *const ring = owned->ring;
+    const uint64_t mask = owned->subbuffer_bytes - 1, ring_mask = owned->ring_bytes - 1;
     uint64_t head = ring->head, until_ns = 0;
     if ((head ^ (head + words * 8 - 1)) > mask) {
         const uint64_t end = (head | mask) + 1;
-        if (mode_of(object) != RTSCOPE_MODE_OVERWRITE &&
-            !has_room(object, ring, end, &until_ns))
+        if (mode_of(owned->object) != RTSCOPE_MODE_OVERWRITE && !has_room(owned, end, &until_ns))
             return RTSCOPE_LOSS_FULL;
-        memset(data + (head & ring_mask), 0, 8);
+        memset(owned->data + (head & ring_mask), 0, 8);
         __atomic_store_n(&ring->head, end, __ATOMIC_RELEASE);
         head = end;
     }
     const uint64_t end = head + words * 8;
-    if (!has_room(object, ring, end, &until_ns)) {
-        if (mode_of(object) != RTSCOPE_MODE_OVERWRITE)
+    if (!has_room(owned, end, &until_ns)) {
+        if (mode_of(owned->object) != RTSCOPE_MODE_OVERWRITE)
             return RTSCOPE_LOSS_FULL;
-        __atomic_store_n(&ring->tail, ((end + mask) & ~mask) - object->ring_bytes,
+        __atomic_store_n(&ring->tail, ((end + mask) & ~mask) - owned->ring_bytes,
                          __ATOMIC_RELEASE);
     }
-    uint64_t *const at = (uint64_t *)(void *)(data + (head & ring_mask));
+    uint64_t *const at = (uint64_t *)(void *)(owned->data + (head & ring_mask));
     at[0] = first;
     at[1] = now();
     memcpy(at + 2, payload, (size_t)(words - 2) * 8);
@@ -260,16 +281,16 @@ static void write_by_turns(const struct rtscope_object *object, uint64_t first,
     int cause = RTSCOPE_LOSS_NO_RING;
     for (uint32_t step = 0; step < object->rings_length; step++) {
         const uint32_t index = (begin + step) % object->rings_length;
-        struct rtscope_ring *const ring = rtscope_ring_(object, index);
+        const struct owned owned = ring_to_take(object, index);
         uint64_t nobody = 0;
-        if (*(const volatile uint64_t *)&ring->absent && !take_memory(object, index))
+        if (*(const volatile uint64_t *)&owned.ring->absent && !take_memory(object, index))
             continue;
         cause = RTSCOPE_LOSS_BUSY;
-        if (!__atomic_compare_exchange_n(&ring->owner, &nobody, 1, 0, __ATOMIC_ACQUIRE,
+        if (!__atomic_compare_exchange_n(&owned.ring->owner, &nobody, 1, 0, __ATOMIC_ACQUIRE,
                                          __ATOMIC_RELAXED))
             continue;
-        const int loss = write_owned(object, index, first, payload, words);
-        __atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+        const int loss = write_owned(&owned, first, payload, words);
+        __atomic_store_n(&owned.ring->owner, 0, __ATOMIC_RELEASE);
         if (loss >= 0)
             count_atomically(object, index, loss);
         return;

@@ -5,13 +5,15 @@
  * reached into it.
  *
  *     stepped reach KIND BEFORE < ADDRESSES    which of the addresses an event executes
- *     stepped kill|signal|move ADDRESS KIND BEFORE
+ *     stepped kill|signal|move|fork ADDRESS KIND BEFORE
  *
- * The traced child writes BEFORE events, the one in question, and two more. Exits with 0 when it
- * was stopped there, with 1 when it did not come by.
+ * The traced child writes BEFORE events, the one in question, and two more. Where $LATE is set,
+ * its rings get their size and memory between the two, as from a recorder that comes then. Exits
+ * with 0 when it was stopped there, with 1 when it did not come by; says how its rings are called.
  */
 #define _GNU_SOURCE
 #define RTSCOPE_NO_CONSTRUCTOR
+#include <dirent.h>
 #include <fcntl.h>
 #include <rtscope/event.h>
 #include <sched.h>
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -29,6 +32,9 @@
 /* The number of the event that the signal handler writes. */
 #define NESTED 1000000
 #define TRAP 0xcc
+
+/* What a recorder gives that comes late. */
+#define LATE_BYTES (32u << 10)
 
 static unsigned long addresses[ADDRESSES_MAX];
 static unsigned char codes[ADDRESSES_MAX];
@@ -60,6 +66,15 @@ static void on_signal(int number)
     write_one(NESTED);
 }
 
+static pid_t forked = -1;
+
+/* The child goes on in the middle of the event, as its parent does. */
+static void on_fork(int number)
+{
+    (void)number;
+    forked = fork();
+}
+
 static void pin(pid_t task, int number)
 {
     cpu_set_t cpu;
@@ -73,6 +88,7 @@ static void be_traced(uint64_t before)
 {
     pin(0, 0);
     signal(SIGUSR1, on_signal);
+    signal(SIGUSR2, on_fork);
     if (ptrace(PTRACE_TRACEME, 0, 0, 0) != 0)
         _exit(3);
     rtscope_attach();
@@ -80,17 +96,62 @@ static void be_traced(uint64_t before)
         write_one(number);
     raise(SIGSTOP);
     write_one(before);
-    raise(SIGSTOP);
+    if (forked)
+        raise(SIGSTOP);
     for (uint64_t number = before + 1; number <= before + AFTER; number++)
         write_one(number);
-    _exit(0);
+    int status = 0;
+    while (forked > 0 && waitpid(forked, &status, WUNTRACED) == forked && WIFSTOPPED(status))
+        kill(forked, SIGCONT);
+    _exit(status != 0);
 }
 
-/* Waits for the child; returns the signal that stopped it, or 0 when it has ended. */
+/* Does what a recorder does that finds the rings of a program that runs. */
+static void give_size(pid_t child)
+{
+    const char *const folder = getenv("RTSCOPE_DIR");
+    char path[512] = "", name[32];
+    snprintf(name, sizeof name, "rings-%d-", child);
+    DIR *const list = opendir(folder);
+    for (const struct dirent *entry; list && (entry = readdir(list));)
+        if (strncmp(entry->d_name, name, strlen(name)) == 0)
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    const int fd = open(path, O_RDWR);
+    struct rtscope_header *const header =
+        mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (!list || fd < 0 || header == MAP_FAILED || header->ring_bytes != 0)
+        exit(3);
+    const uint64_t bytes = header->rings_length * (uint64_t)LATE_BYTES;
+    if (posix_fallocate(fd, (off_t)header->data_offset, (off_t)bytes) != 0)
+        exit(3);
+    header->ring_bytes = LATE_BYTES;
+    for (uint32_t ring = 0; ring < header->rings_length; ring++) {
+        struct rtscope_ring control;
+        const off_t at = (off_t)(header->controls_offset + ring * sizeof control);
+        memset(&control, 0, sizeof control);
+        if (pwrite(fd, &control, sizeof control, at) != (ssize_t)sizeof control)
+            exit(3);
+    }
+    struct rtscope_switch states[2];
+    if (pread(fd, states, sizeof states, (off_t)header->switches_offset) != sizeof states)
+        exit(3);
+    for (int place = 0; place < 2; place++)
+        states[place].enabled = states[place].sets = 1;
+    if (pwrite(fd, states, sizeof states, (off_t)header->switches_offset) != sizeof states)
+        exit(3);
+    closedir(list);
+    close(fd);
+}
+
+/* Waits for the child; returns the signal that stopped it, or 0 when it has ended well. */
 static int stopped_by(pid_t child)
 {
     int status;
     if (waitpid(child, &status, 0) != child)
+        exit(3);
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        exit(3);
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
         exit(3);
     return WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
 }
@@ -172,8 +233,15 @@ static int act(pid_t child, int memory, const char *what)
     step_back(child, memory, 1);
     if (strcmp(what, "move") == 0)
         pin(child, 1);
-    go_on(child, strcmp(what, "signal") == 0 ? SIGUSR1 : 0);
-    if (stopped_by(child) != SIGSTOP)
+    const int forks = strcmp(what, "fork") == 0;
+    go_on(child, forks ? SIGUSR2 : strcmp(what, "signal") == 0 ? SIGUSR1 : 0);
+    int stopped = stopped_by(child);
+    /* Where the other process ends at once. */
+    while (forks && stopped == SIGCHLD) {
+        go_on(child, 0);
+        stopped = stopped_by(child);
+    }
+    if (stopped != SIGSTOP)
         exit(3);
     return 1;
 }
@@ -197,15 +265,22 @@ int main(int count, char **words)
     if (child < 0 || stopped_by(child) != SIGSTOP)
         return 3;
     const int memory = memory_of(child);
+    if (getenv("LATE"))
+        give_size(child);
     lay_traps(memory, length);
     int came_by = 1;
     if (reaches)
         reach(child, memory, length);
     else
         came_by = act(child, memory, words[1]);
+    if (!reaches)
+        printf("rings-%d-\n", child);
     if (kill(child, 0) == 0) {
-        go_on(child, 0);
-        if (stopped_by(child) != 0)
+        int stopped;
+        do {
+            go_on(child, 0);
+        } while ((stopped = stopped_by(child)) == SIGCHLD);
+        if (stopped != 0)
             return 3;
     }
     return !came_by;

@@ -199,6 +199,9 @@ rtscope_tid_(const struct rtscope_object *object)
     return *(const volatile uint32_t *)(const void *)(thread + object->tid_offset);
 }
 
+/* What a variable holds at this place in the code, and not before. */
+#define RTSCOPE_NOW_(variable) (*(const volatile __typeof__(variable) *)&(variable))
+
 /*
  * Chooses the place of the next record: offset first, then the clock; the section then finds out
  * whether both still hold, which makes the times in a ring rise. Returns 0 where the record does
@@ -211,21 +214,25 @@ rtscope_claim_(const struct rtscope_object *object, struct rtscope_place_ *place
     const uint32_t cpu = *(volatile uint32_t *)place->area;
     if (__builtin_expect(cpu >= object->rings_length, 0))
         return 0;
-    struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
+    /* The ring first: where a handler forks above this, the child has others from then on, and what
+     * it takes of them fits to no ring of its parent's. */
+    struct rtscope_ring *const rings = RTSCOPE_NOW_(object->rings);
+    struct rtscope_ring *const ring = rings + cpu;
     const uint64_t head = *(volatile uint64_t *)&ring->head;
+    const uint64_t ring_bytes = RTSCOPE_NOW_(object->ring_bytes);
     const uint64_t end = head + words * 8;
     place->time = rtscope_counter_();
     place->cpu = cpu;
     /* The head is the first of it; under -fpack-struct gcc would warn of its address. */
-    place->ring = (uint64_t *)(void *)((char *)object->rings + cpu * sizeof *ring);
+    place->ring = (uint64_t *)(void *)((char *)rings + cpu * sizeof *ring);
     place->head = head;
     place->end = end;
-    place->at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
-                                     (head & object->ring_mask));
+    place->at = (uint64_t *)(void *)(RTSCOPE_NOW_(object->data) + cpu * ring_bytes +
+                                     (head & RTSCOPE_NOW_(object->ring_mask)));
     /* In one sub-buffer, and not over what is still to be read. */
     return __builtin_expect(
-        ((head ^ (end - 1)) < object->subbuffer_bytes) &
-            (end - *(volatile uint64_t *)&ring->tail <= object->ring_bytes),
+        ((head ^ (end - 1)) < RTSCOPE_NOW_(object->subbuffer_bytes)) &
+            (end - *(volatile uint64_t *)&ring->tail <= ring_bytes),
         1);
 }
 
