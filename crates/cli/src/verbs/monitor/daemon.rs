@@ -9,7 +9,7 @@ use bpf_host::{MonitorConfig, PhaseMonitor};
 use capture::capabilities;
 use event::{Duration, Error, Result};
 use host::capabilities::Verb;
-use monitor::{Appended, Head, Interval, Late, Metrics, Run, Store, report};
+use monitor::{Appended, Head, Interval, Late, Metrics, Run, Store};
 use rustix::time::ClockId;
 use server::{Listening, Pages, serve, serve_known};
 use signal_hook::consts::SIGHUP;
@@ -26,6 +26,7 @@ use crate::exit::{Outcome, print};
 use crate::flags::Monitor;
 use crate::options::{Door, MonitorOptions, Target};
 use crate::signals::{self, Request};
+use crate::verbs::store::of_all_scopes;
 use crate::verbs::watch::targets::{Matched, Whom};
 
 /// The metrics are never older than this.
@@ -95,6 +96,8 @@ struct Daemon<'n> {
     ticked: Instant,
     /// Where the open part of that began, on the wall clock and on the one that nobody sets.
     began_ns: (i64, i64),
+    /// Where the first interval began, on the wall clock; earlier where that was set back since.
+    first_ns: i64,
     cost: Cost,
     closed: u64,
     lost: u64,
@@ -132,6 +135,7 @@ impl<'n> Daemon<'n> {
             opened: Instant::now(),
             ticked: Instant::now(),
             began_ns: (0, 0),
+            first_ns: 0,
             cost: Cost::default(),
             closed: 0,
             lost: 0,
@@ -149,6 +153,7 @@ impl<'n> Daemon<'n> {
         let symbols = self.names.symbols();
         self.tracking.add_to(&mut Interval::default(), 0, symbols);
         self.began_ns = (wall_ns(), now_ns(ClockId::Monotonic));
+        self.first_ns = self.began_ns.0;
         self.opened = Instant::now();
         self.cost = self.cost_now();
     }
@@ -322,6 +327,7 @@ impl<'n> Daemon<'n> {
     fn close(&mut self) {
         self.tick();
         let interval = std::mem::take(&mut self.open);
+        self.first_ns = self.first_ns.min(interval.head.begin_ns);
         self.closed += 1;
         match self.store.append(interval.clone()) {
             Appended::Stored => {}
@@ -350,15 +356,10 @@ impl<'n> Daemon<'n> {
 
     fn say_end(&self) -> Result<Outcome> {
         let range = monitor::Range {
-            begin_ns: self.began_ns.0.saturating_sub(self.options.every.as_ns()),
+            begin_ns: self.first_ns,
             ..monitor::Range::ALL
         };
-        let scope = *self
-            .options
-            .scopes()
-            .last()
-            .unwrap_or(&monitor::Scope::RealTime);
-        print(&report(&self.store, range, scope, 1)?)?;
+        print(&of_all_scopes(&self.store, range, 1)?)?;
         let what = if self.closed == 1 {
             "interval"
         } else {

@@ -48,12 +48,19 @@ pub fn only_stores(flag: &str) -> Error {
 pub fn report_store(path: &Path, window: &WindowOptions) -> Result<Outcome> {
     let store = Store::open(path)?;
     let range = resolve(window, &store)?;
-    let mut text = String::new();
-    for scope in scopes(&store, range)? {
-        text += &report(&store, range, scope, TOP)?;
-    }
-    print(&text)?;
+    print(&of_all_scopes(&store, range, TOP)?)?;
     Ok(Outcome::Fine)
+}
+
+/// What a store has in `range`, scope by scope, each with its `top` longest.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn of_all_scopes(store: &Store, range: Range, top: usize) -> Result<String> {
+    let texts = scopes(store, range)?.into_iter();
+    texts
+        .map(|scope| report(store, range, scope, top))
+        .collect()
 }
 
 /// The scopes that have samples; that of real-time tasks when there are none.
