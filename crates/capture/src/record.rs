@@ -24,7 +24,7 @@ use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::quotas::QuotaLog;
 use crate::raw::RawFacts;
 use crate::record_config::{RecordConfig, RecordSummary};
-use crate::recorder::{Mode, Recorder, RecorderConfig};
+use crate::recorder::{FORK, Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::{OfMemory, StateDump};
 use crate::stream::Streamed;
@@ -36,8 +36,6 @@ use crate::ways::{Lanes, Read};
 use crate::{clock, descriptors, environment, housekeeping};
 use host::capabilities::Capabilities;
 
-/// Who descends from whom.
-const FORK: &str = "sched:sched_process_fork";
 /// More reader threads than this gain nothing.
 pub(crate) const READERS_MAX: usize = 8;
 

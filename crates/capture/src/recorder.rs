@@ -21,6 +21,8 @@ use crate::{clock, housekeeping};
 /// The rings of what BPF reads at the events of each CPU.
 pub(crate) type ContextRings = BTreeMap<Cpu, ContextRing>;
 
+/// Who descends from whom: recorded for whoever tracks tasks.
+pub(crate) const FORK: &str = "sched:sched_process_fork";
 /// Says who has a CPU.
 const SWITCH: &str = "sched:sched_switch";
 
@@ -116,7 +118,8 @@ impl Recorder {
         selected
             .events
             .retain(|event| !config.without.contains(event));
-        if selected.events.is_empty() && !config.without.is_empty() {
+        let is_asked = |event: &EventName| config.tracked.is_none() || event.to_string() != FORK;
+        if !selected.events.iter().any(is_asked) && !config.without.is_empty() {
             // What the others record is a task's, and only switches say whose.
             let is_switch = |event: &&EventName| event.to_string() == SWITCH;
             selected

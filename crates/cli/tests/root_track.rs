@@ -215,3 +215,20 @@ fn what_tracks_nobody_is_refused_and_what_judges_nobody_says_why() {
         "a filter left out events of sched_switch",
     );
 }
+
+#[test]
+fn system_calls_alone_have_their_tasks_for_those_that_are_tracked_too() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut words = vec!["record", "--track", "command", "--events", "syscall"];
+    words.extend(["-o", "calls", "--", "/bin/ls", "/"]);
+    let recorded = rtscope(&words, folder.path());
+    assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
+
+    let trace = folder.path().join("calls");
+    let entries = cat(&trace, "$name == \"syscall_entry_*\"");
+    assert!(!entries.is_empty(), "{}", said(&recorded));
+    let known = cat(&trace, "$name == \"syscall_entry_*\" && $tid > 0");
+    // The first ones may come before the first switch.
+    assert!(known.len() * 10 >= entries.len() * 9, "{entries:#?}");
+}

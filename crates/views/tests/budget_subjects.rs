@@ -128,6 +128,14 @@ fn system_calls_are_judged_by_name_and_by_thread() {
     );
 }
 
+#[test]
+fn where_entries_of_calls_alone_are_recorded_nobody_knows_when_they_returned() {
+    let trace = SyntheticTrace::new().at(0).block(HOG, WORK).at(100);
+    let trace = trace.call("getpgid").after(900).nmi(1);
+    let finding = judge(trace, "system call getpgid within 100us");
+    assert_eq!((finding.over, finding.unsure), (0, 1), "{finding:?}");
+}
+
 /// A thread sets a timer that is 40 us late; its function sets it anew, and that is 10 us late.
 fn timers() -> SyntheticTrace {
     let trace = SyntheticTrace::new().at(0).block(HOG, WORK).at(100);

@@ -149,6 +149,8 @@ struct Checker<'a> {
     /// Followed where a budget is about them, or begins with a timer.
     handlers: Option<Handlers>,
     cycles: Cycles,
+    /// A system call was seen to return: its exits are recorded.
+    calls_return: bool,
     tallies: Vec<Tally>,
     now_ns: i64,
     /// What ends on another CPU does not count; all of them where there are none.
@@ -184,6 +186,7 @@ impl<'a> Checker<'a> {
             undecided: AllUndecided::default(),
             handlers: follows_timers.then(|| Handlers::new(has_handlers, least)),
             cycles: Cycles::new(limits.collect(), (begin_ns, end_ns)),
+            calls_return: false,
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
             now_ns: i64::MIN,
             cpus,
@@ -449,7 +452,8 @@ impl<'a> Checker<'a> {
             if let Some(call) = call.filter(|_| !self.responses.is_gone(id)) {
                 let (name, task) = (kernel.call_name(call.call), kernel.named(process));
                 let is_it = |subject: &Subject| subject.is_call_of(name, &task);
-                self.still_open(is_it, call.begin_ns, false);
+                // Where entries alone are recorded, it may have returned long ago.
+                self.still_open(is_it, call.begin_ns, !self.calls_return);
             }
         }
     }
@@ -520,6 +524,7 @@ impl Sink for Checker<'_> {
                 begin_ns,
                 ..
             } => {
+                self.calls_return = true;
                 let task = kernel.named(kernel.process(process));
                 let name = kernel.call_name(call);
                 let is_it = |subject: &Subject| subject.is_call_of(name, &task);
@@ -531,6 +536,7 @@ impl Sink for Checker<'_> {
                 call,
                 since_ns,
             } => {
+                self.calls_return = true;
                 let task = process.map(|process| kernel.named(kernel.process(process)));
                 let name = call.map(|call| kernel.call_name(call));
                 self.call_begun_before(name, task.as_ref(), since_ns);

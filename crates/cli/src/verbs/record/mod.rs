@@ -241,14 +241,18 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
         let _ = writeln!(text, "next:  rtscope diagnose {typed}");
         return text;
     };
-    match worst(summary, question) {
-        Ok(found) => text.push_str(&found),
+    let next = match worst(summary, question) {
+        Ok(found) => {
+            text.push_str(&found);
+            "diagnose"
+        }
         // The recording is fine; only this line about it is not.
         Err(error) => {
             let _ = writeln!(text, "its worst latency is not known: {error}");
+            "cat"
         }
-    }
-    let _ = writeln!(text, "next:  rtscope diagnose {typed}");
+    };
+    let _ = writeln!(text, "next:  rtscope {next} {typed}");
     text
 }
 
