@@ -42,6 +42,14 @@ pub(super) fn name(cell: &Cell) -> &str {
     }
 }
 
+/// As in `{'success': 8, 'EAGAIN': 2}`. Each count is one too high, as in lttng-analyses 0.6.1:
+/// this is for those who compare.
+pub(super) fn results(results: &[(String, u64)]) -> String {
+    let one = |(name, count): &(String, u64)| format!("'{name}': {}", count + 1);
+    let all: Vec<String> = results.iter().map(one).collect();
+    format!("{{{}}}", all.join(", "))
+}
+
 /// `NAME (TID)`.
 pub(super) fn thread(cell: &Cell) -> String {
     match cell {

@@ -159,6 +159,10 @@ fn value(cell: &Cell) -> Value {
         Cell::Irq { hard, nr, name } => json!({ "hard": hard, "nr": nr, "name": name }),
         Cell::Cpu(cpu) => (*cpu).into(),
         Cell::Captures(captures) => captured(captures),
+        Cell::Results(all) => {
+            let one = |(name, count): &(String, u64)| (name.clone(), (*count).into());
+            Value::Object(all.iter().map(one).collect())
+        }
         _ => Value::Null,
     }
 }
@@ -216,6 +220,14 @@ mod tests {
             continues,
             goes_on,
         }
+    }
+
+    #[test]
+    fn results_are_counts_by_name() {
+        let results = [("success", 8), ("EAGAIN", 2)];
+        let results = results.map(|(name, count)| (name.to_owned(), count));
+        let found = value(&Cell::Results(results.to_vec()));
+        assert_eq!(found, json!({ "success": 8, "EAGAIN": 2 }));
     }
 
     #[test]

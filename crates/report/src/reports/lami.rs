@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 use views::periods::{Captured, Kept};
 use views::reports::{Cell, Column, Kind, Report, ReportKind, Summary, Table, TableClass, Tick};
 
+use super::cells::results;
+
 /// The version of LAMI that is spoken.
 pub const LAMI_VERSION: (u64, u64) = (1, 0);
 
@@ -276,6 +278,7 @@ fn cell(cell: &Cell) -> Value {
         Cell::Fd(fd) => json!({ "class": "fd", "fd": fd }),
         Cell::Cpu(id) => json!({ "class": "cpu", "id": id }),
         Cell::Captures(captures) => value("string", captured(captures).into()),
+        Cell::Results(all) => value("string", results(all).into()),
         Cell::Irq { hard, nr, name } => {
             json!({ "class": "irq", "hard": hard, "nr": nr, "name": name })
         }

@@ -76,6 +76,11 @@ pub(super) fn cell_text(cell: &Cell, calendar: Calendar) -> String {
             let captures: Vec<String> = captures.iter().map(one).collect();
             captures.join(", ")
         }
+        Cell::Results(all) => {
+            let one = |(name, count): &(String, u64)| format!("{count} {name}");
+            let all: Vec<String> = all.iter().map(one).collect();
+            all.join(", ")
+        }
         _ => String::new(),
     }
 }

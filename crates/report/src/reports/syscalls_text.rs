@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use views::reports::Cell;
 
-use super::cells::{count, name, us};
+use super::cells::{count, name, results, us};
 use super::page::{LogSoFar, Page};
 
 const KEYS: [&str; 7] = [
@@ -36,6 +36,10 @@ pub(super) fn write(page: &Page<'_>, _: &mut LogSoFar, out: &mut String) {
             let calls = count(calls).to_string();
             let durations: [&Cell; 4] = durations;
             let [min, average, max, deviation] = durations.map(rounded);
+            let returned = match returned {
+                Cell::Results(all) => results(all),
+                _ => String::new(),
+            };
             let cells = [
                 &*call,
                 &calls,
@@ -43,7 +47,7 @@ pub(super) fn write(page: &Page<'_>, _: &mut LogSoFar, out: &mut String) {
                 &average,
                 &max,
                 &deviation,
-                name(returned),
+                &returned,
             ];
             line(cells, out);
         }

@@ -111,18 +111,16 @@ impl SyscallStats {
     }
 }
 
-/// As in `{'success': 8, 'EAGAIN': 2}`. Each count is one too high, as in lttng-analyses 0.6.1:
-/// this text is for those who compare.
-fn returned(calls: &Calls) -> String {
+/// How often it returned what.
+fn returned(calls: &Calls) -> Vec<(String, u64)> {
     let one = |(errno, count): (&i64, &u64)| {
         let name = match errno {
             0 => "success".to_owned(),
             errno => errno_name(*errno).map_or((-errno).to_string(), str::to_owned),
         };
-        format!("'{name}': {}", count + 1)
+        (name, *count)
     };
-    let all: Vec<String> = calls.returned.iter().map(one).collect();
-    format!("{{{}}}", all.join(", "))
+    calls.returned.iter().map(one).collect()
 }
 
 /// Two durations deviate too, but lttng-analyses does not say by how much.
@@ -138,7 +136,7 @@ fn row(kernel: &Kernel, call: u32, calls: &Calls) -> Vec<Cell> {
         Cell::DurationFloat(durations.mean_ns()),
         Cell::Duration(durations.max_ns),
         Cell::duration_or_unknown(deviation.filter(|_| durations.count >= DEVIATION_COUNT_MIN)),
-        Cell::Text(returned(calls)),
+        Cell::Results(returned(calls)),
     ]
 }
 

@@ -64,6 +64,8 @@ pub enum Cell {
     NetIf(String),
     /// What was kept of a period.
     Captures(Captured),
+    /// How often a call ended with each result, in the order of their appearance.
+    Results(Vec<(String, u64)>),
 }
 
 impl Cell {
@@ -80,7 +82,7 @@ pub enum Kind {
     Bool,
     /// [`Cell::Count`], [`Cell::Number`] or [`Cell::Float`].
     Number,
-    /// [`Cell::Text`].
+    /// [`Cell::Text`] or [`Cell::Results`].
     Text,
     /// [`Cell::Ratio`].
     Ratio,
