@@ -113,6 +113,7 @@ impl EventFormat {
             } else if let Some(rest) = trimmed.strip_prefix("ID:") {
                 id = rest.trim().parse().ok();
             } else if trimmed.starts_with("print fmt:") {
+                of_probe(&mut fields, trimmed);
                 break;
             } else if trimmed.starts_with("field:") {
                 let field =
@@ -150,6 +151,21 @@ impl EventFormat {
     /// `sched:sched_switch`.
     pub fn full_name(&self) -> String {
         format!("{}:{}", self.system, self.name)
+    }
+}
+
+/// What a probe was told to show in hexadecimal (`x64`) is of an ordinary type, and only the text
+/// that prints it says so: kernel/trace/trace_probe.c. Its type becomes what was asked for.
+fn of_probe(fields: &mut [FormatField], print: &str) {
+    let is_probe = |field: &FormatField| field.name.starts_with("__probe_");
+    if !fields.iter().any(is_probe) {
+        return;
+    }
+    for field in fields {
+        let is_asked = print.contains(&format!(" {}=0x%", field.name));
+        if is_asked && matches!(field.kind, Kind::One(Scalar::Integer { .. })) {
+            field.c_type = format!("x{}", field.size_bytes * 8);
+        }
     }
 }
 

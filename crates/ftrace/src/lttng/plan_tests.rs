@@ -187,3 +187,26 @@ fn the_return_of_a_function_says_how_long_it_took_and_not_when_by_another_clock(
     let (_, out) = run(&format, &[0; 20]);
     assert_eq!(out[16..], [0; 8]);
 }
+
+#[test]
+fn what_a_probe_was_told_to_show_in_hexadecimal_is() {
+    let fields = [
+        line("unsigned long __probe_ip", 8, 8, 0),
+        line("u32 flags", 16, 4, 0),
+        line("u64 at", 20, 8, 0),
+        line("u64 count", 28, 8, 0),
+    ];
+    let text = format!(
+        "name: entry\nID: 9\nformat:\n{}\n\
+         print fmt: \"(%lx) flags=0x%x at=0x%Lx count=%Lu\", REC->__probe_ip, REC->flags\n",
+        fields.concat()
+    );
+    let format = EventFormat::parse("probes", &text).expect("a sound format");
+    let (_, class) = Plan::compile(&format);
+    let is_hexadecimal = |field: &Field| match &field.ty {
+        FieldType::Integer(integer) => integer.base == Base::Hexadecimal,
+        _ => false,
+    };
+    let shown: Vec<_> = class.fields.iter().map(is_hexadecimal).collect();
+    assert_eq!(shown, [true, true, true, false], "{:?}", class.fields);
+}
