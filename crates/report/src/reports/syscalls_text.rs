@@ -40,15 +40,7 @@ pub(super) fn write(page: &Page<'_>, _: &mut LogSoFar, out: &mut String) {
                 Cell::Results(all) => results(all),
                 _ => String::new(),
             };
-            let cells = [
-                &*call,
-                &calls,
-                &min,
-                &average,
-                &max,
-                &deviation,
-                &returned,
-            ];
+            let cells = [&*call, &calls, &min, &average, &max, &deviation, &returned];
             line(cells, out);
         }
         let calls = count(total);
