@@ -28,6 +28,7 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return flags::finish_early(&error),
     };
+    signals::outlive_file_limit();
     let paint = paint::Paint::of_stderr(arguments.color);
     exit::finish(dispatch(arguments), paint)
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use capture::watch::Calls;
 use event::{Error, Result};
 use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1, SIGXFSZ};
 use signal_hook::low_level;
 
 /// How often we were asked to stop.
@@ -191,6 +191,16 @@ pub fn outlive_alarm() -> Result<()> {
     // SAFETY: the handler does nothing.
     let registered = unsafe { low_level::register(SIGALRM, || ()) };
     registered.map(drop).map_err(refused)
+}
+
+/// A file that may not grow further (`ulimit -f`) is a failed write, as on a full disk, not the
+/// end of this process. What it starts has the limit as it was: a handler does not outlive exec.
+pub fn outlive_file_limit() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if !ignores(&status, SIGXFSZ) {
+        // SAFETY: the handler does nothing. Where there can be none, the signal ends the process.
+        unsafe { low_level::register(SIGXFSZ, || ()) }.ok();
+    }
 }
 
 /// Whether a process with this `/proc/PID/status` ignores `signal`.

@@ -61,7 +61,8 @@ impl Error {
             Io::NotFound => ErrorKind::NotFound,
             Io::PermissionDenied => ErrorKind::PermissionDenied,
             Io::AlreadyExists => ErrorKind::AlreadyExists,
-            Io::StorageFull => ErrorKind::StorageFull,
+            // A quota and a limit of file sizes are full disks for this user and this process.
+            Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::StorageFull,
             Io::Interrupted => ErrorKind::Interrupted,
             _ => ErrorKind::Io,
         };
@@ -161,9 +162,11 @@ mod tests {
 
     #[test]
     fn an_io_error_keeps_its_kind_and_cause() {
-        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        let error = Error::io("cannot write the trace", full);
-        assert_eq!(error.kind(), ErrorKind::StorageFull);
-        assert!(std::error::Error::source(&error).is_some());
+        use std::io::ErrorKind as Io;
+        for full in [Io::StorageFull, Io::QuotaExceeded, Io::FileTooLarge] {
+            let error = Error::io("cannot write the trace", full.into());
+            assert_eq!(error.kind(), ErrorKind::StorageFull);
+            assert!(std::error::Error::source(&error).is_some());
+        }
     }
 }

@@ -235,8 +235,12 @@ fn lowered(meta: &TraceMeta) -> Result<(String, Vec<StreamEncoder>)> {
 
 /// A failed write, with the file and, where one exists, the cure.
 pub fn write_error(path: &Path, cause: std::io::Error) -> Error {
+    let is_limit = cause.kind() == std::io::ErrorKind::FileTooLarge;
     let error = Error::io(format!("cannot write {}", path.display()), cause);
     match error.kind() {
+        ErrorKind::StorageFull if is_limit => {
+            error.fix("raise the limit of file sizes: ulimit -f unlimited")
+        }
         ErrorKind::StorageFull => error.fix("free some space, or give -o a path on another disk"),
         ErrorKind::PermissionDenied => error.fix("give -o a directory that you may write to"),
         _ => error.fix("give -o a path that can be written"),
