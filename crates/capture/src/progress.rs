@@ -195,6 +195,18 @@ pub(crate) fn read(root: &Path) -> Option<Instant> {
     Some(Instant::from_ns(i64::from_le_bytes(bytes)))
 }
 
+/// Marks the trace below `to` as the one below `from` is, whose recorder was killed: readers say
+/// that events are missing behind the end of each stream. False where that has no mark.
+pub(crate) fn mark_alike(from: &Path, to: &Path) -> Result<bool> {
+    if !is_marked(from) {
+        return Ok(false);
+    }
+    let path = to.join(FILE);
+    let copied = fs::copy(from.join(FILE), &path);
+    copied.map_err(|cause| write_error(&path, cause))?;
+    Ok(true)
+}
+
 /// Whether the trace below `root` is written by a recorder, or was when that was killed.
 pub(crate) fn is_marked(root: &Path) -> bool {
     root.join(FILE).is_file()

@@ -60,6 +60,9 @@ fn before(text: &str, word: &str) -> u64 {
 
 const EVENTS: &str = "sched_switch,sched_waking,timer,irq";
 
+/// The scheduler's pages, and what BPF reads beside them.
+const CALLS_TOO: &str = "sched_switch,syscall_entry_getpgid";
+
 #[test]
 fn a_raw_recording_becomes_the_trace_with_the_same_events() {
     let _alone = testkit::privileged();
@@ -142,7 +145,7 @@ fn what_a_killed_recorder_kept_is_converted_and_says_so() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
     let mut record = rtscope(
-        &["record", "--raw", "--events", "sched_switch", "-o"],
+        &["record", "--raw", "--events", CALLS_TOO, "-o"],
         &folder.path().join("raw"),
     );
     let mut recorder = record.spawn().expect("it starts");
@@ -177,6 +180,13 @@ fn what_a_killed_recorder_kept_is_converted_and_says_so() {
     assert_eq!(converted.status.code(), Some(3), "{said}");
     assert!(said.contains("was killed"), "{said}");
     assert!(!events(&trace).is_empty());
+    // System calls were on their way too: every stream says that its end is missing.
+    let info = rtscope(&["info", "--json"], &trace).output();
+    let info: serde_json::Value =
+        serde_json::from_slice(&info.expect("it runs").stdout).expect("JSON");
+    let places = info["losses"]["uncounted_places"].as_u64();
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    assert!(places >= Some(2 * cpus), "{info}");
     run(Command::new(RTSCOPE).args(["doctor", "--clean"]));
 }
 

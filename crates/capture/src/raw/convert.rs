@@ -14,6 +14,7 @@ use crate::kernel_ctf::{
     Before, CpuConverter, CpuTotals, KernelClasses, KernelContexts, Moments, ThreadGroups,
 };
 use crate::kernel_trace::KernelTrace;
+use crate::progress;
 
 /// What came of a raw recording.
 #[derive(Clone, Debug)]
@@ -131,7 +132,9 @@ pub fn convert_raw(from: &Path, to: &Path) -> Result<RawSummary> {
     {
         first.convert(&formats.layout)?;
     }
-    let ended = all.into_iter().map(|pages| end(pages, &facts));
+    // Then each stream's end is a loss, those of others than the kernel too.
+    let is_marked = facts.end_ns.is_none() && progress::mark_alike(from, staged.path())?;
+    let ended = all.into_iter().map(|pages| end(pages, &facts, is_marked));
     let ended = ended.collect::<Result<Vec<_>>>()?;
     let (cpus, damages): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
     drop(trace);
@@ -158,7 +161,7 @@ fn kept(from: &Path, cpu: Cpu, record_bytes: usize) -> Result<Moments> {
 }
 
 /// The last losses of a CPU, and the end of its stream; and how much of it could not be read.
-fn end(mut pages: Pages, facts: &RawFacts) -> Result<(CpuTotals, u64)> {
+fn end(mut pages: Pages, facts: &RawFacts, is_marked: bool) -> Result<(CpuTotals, u64)> {
     if pages.before < pages.facts.pages {
         pages.damage()?;
     }
@@ -169,6 +172,8 @@ fn end(mut pages: Pages, facts: &RawFacts) -> Result<(CpuTotals, u64)> {
             converter.lost(lost + damages)?;
             converter.covers(Instant::from_ns(end_ns))?;
         }
+        // The mark says that more is missing.
+        None if is_marked => converter.lost(converter.discarded())?,
         // What its recorder did not write is missing.
         None => converter.lost(converter.discarded() + 1)?,
     }
