@@ -179,13 +179,18 @@ fn a_limit_of_file_sizes_is_a_full_disk_and_ends_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut shell = Command::new("sh");
     // In blocks of 512 bytes: less than any recording needs.
-    shell.args(["-c", "ulimit -f 8; exec \"$0\" record --duration 100ms -o t"]);
+    shell.args([
+        "-c",
+        "ulimit -f 8; exec \"$0\" record --duration 100ms -o t",
+    ]);
     shell.arg(env!("CARGO_BIN_EXE_rtscope"));
     let ended = shell.current_dir(folder.path()).output();
     let ended = ended.expect("a shell");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("ulimit -f unlimited"), "{said}");
-    let left = std::fs::read_dir(folder.path()).expect("the folder").count();
+    let left = std::fs::read_dir(folder.path())
+        .expect("the folder")
+        .count();
     assert_eq!(left, 0, "no part of a recording stays");
 }

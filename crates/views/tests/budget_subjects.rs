@@ -129,6 +129,17 @@ fn system_calls_are_judged_by_name_and_by_thread() {
 }
 
 #[test]
+fn calls_of_programs_of_32_bits_are_calls() {
+    let trace = SyntheticTrace::new().at(0).block(HOG, WORK).at(100);
+    let trace = trace.call_of_32_bits("nanosleep", 300);
+    check(
+        trace,
+        "system call nanosleep within 299us",
+        ("broken", 1, 300),
+    );
+}
+
+#[test]
 fn where_entries_of_calls_alone_are_recorded_nobody_knows_when_they_returned() {
     let trace = SyntheticTrace::new().at(0).block(HOG, WORK).at(100);
     let trace = trace.call("getpgid").after(900).nmi(1);

@@ -156,7 +156,7 @@ impl FutexFields {
 
 /// Whether events of this class tell that `futex` returns.
 pub(super) fn is_futex_return(class: &EventClass) -> bool {
-    let name = class.kernel_name();
+    let name = of_any_word_size(class.kernel_name());
     // The oldest name is that of all calls.
     name == "exit_syscall" || name == "syscall_exit_futex" || name == "sys_exit_futex"
 }
@@ -200,6 +200,7 @@ pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
     if is_raw(class, name) {
         return None;
     }
+    let name = of_any_word_size(name);
     if let Some(call) = name
         .strip_prefix("syscall_entry_")
         .or_else(|| name.strip_prefix("sys_"))
@@ -211,6 +212,13 @@ pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
         return None;
     }
     Some(leave(call, class, calls))
+}
+
+/// The name of a call's event without what says that a program of 32 bits made it.
+fn of_any_word_size(name: &str) -> &str {
+    let rest = name.strip_prefix("compat_");
+    rest.filter(|rest| rest.starts_with("syscall_"))
+        .unwrap_or(name)
 }
 
 /// An event of `raw_syscalls`: the number of a call, and no name. LTTng 2.0 says `sys_exit` as the

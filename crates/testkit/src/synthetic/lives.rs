@@ -127,6 +127,14 @@ impl SyntheticTrace {
         self.event(&format!("syscall_entry_{name}"), &[])
     }
 
+    /// A program of 32 bits calls the kernel, and is back after so many microseconds.
+    pub fn call_of_32_bits(self, name: &str, length_us: i64) -> Self {
+        let called = self.event(&format!("compat_syscall_entry_{name}"), &[]);
+        let ret = ("ret", Value::Signed(0));
+        let exit = format!("compat_syscall_exit_{name}");
+        called.after(length_us).event(&exit, &[ret])
+    }
+
     /// The call returns.
     pub fn call_end(self, name: &str) -> Self {
         let ret = ("ret", Value::Signed(0));

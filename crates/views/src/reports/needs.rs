@@ -29,7 +29,7 @@ pub(super) const INTERRUPTS: Need = Need {
     contexts: &[],
 };
 pub(super) const SYSTEM_CALLS: Need = Need {
-    names: &["syscall_entry_", "sys_"],
+    names: &["syscall_entry_", "sys_", "compat_syscall_entry_"],
     set: "syscall",
     contexts: &[],
 };
@@ -37,6 +37,7 @@ pub(super) const REQUESTS: Need = Need {
     names: &[
         "syscall_entry_",
         "sys_",
+        "compat_syscall_entry_",
         "block_rq_issue",
         "net_dev_xmit",
         "netif_receive_skb",
