@@ -3,7 +3,7 @@
 use event::{Duration, TimeRange};
 use kernel_state::bind::Families;
 use kernel_state::places;
-use trace::{FILTERED_EVENTS, TRACKED_TASKS, TraceInfo};
+use trace::{TRACKED_TASKS, TraceInfo};
 
 use crate::diagnose::is_virtual;
 use crate::finding::{Basis, Grade, LateActivation, SleepsInside, Warning};
@@ -48,7 +48,7 @@ pub(crate) fn warnings(
         );
     }
     if basis.inferred > 0 {
-        let (who, remedy) = if is_filtered(info, "sched_switch") {
+        let (who, remedy) = if info.is_filtered("sched_switch") {
             (
                 "the recording's filter left out",
                 "record sched_switch without --filter",
@@ -91,12 +91,6 @@ pub(crate) fn warnings(
         ));
     }
     warnings
-}
-
-/// Whether a filter of the recording left some of these events out.
-fn is_filtered(info: &TraceInfo, event: &str) -> bool {
-    let said = info.environment.get(FILTERED_EVENTS);
-    said.is_some_and(|list| list.split(',').any(|name| name == event))
 }
 
 /// What happened and is not in the trace, or cannot be read.
@@ -249,8 +243,10 @@ fn missing_families(families: &Families) -> Option<String> {
     let needed = [
         ("sched_waking", families.waking || families.wakeup),
         ("irq_handler", families.irq),
+        ("irq_handler_exit", families.irq_exit || !families.irq),
         ("interrupt vector", families.vector),
         ("softirq", families.softirq),
+        ("softirq_exit", families.softirq_exit || !families.softirq),
         ("sched_migrate_task", families.migrate),
     ];
     let missing: Vec<_> = needed
@@ -303,7 +299,8 @@ mod tests {
                 ("irq", Value::Signed(9)),
                 ("name", Value::Text("eth0".into())),
             ];
-            let mut trace = trace.declare("irq_handler_entry", &fields);
+            let trace = trace.declare("irq_handler_entry", &fields);
+            let mut trace = trace.declare("irq_handler_exit", &fields[..1]);
             for (key, value) in environment {
                 trace = trace.environment(key, value);
             }

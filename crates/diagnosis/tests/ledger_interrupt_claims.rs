@@ -2,7 +2,7 @@
 
 mod ledger;
 
-use diagnosis::{Grade, StepKind};
+use diagnosis::{Grade, StepKind, TermKind};
 use ledger::{
     FAIR, HOG, IRQ_THREAD, VICTIM, ask, check, idle_machine, timer_wakes_victim, worst_ledger,
 };
@@ -53,6 +53,19 @@ fn a_softirq_that_delays_the_wake_up_is_named_by_its_vector() {
         ("wake-up delivery", 1_000),
     ];
     check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn a_softirq_whose_end_is_not_recorded_is_no_culprit() {
+    let trace = idle_machine().at(500).run(HOG);
+    let trace = timer_wakes_victim(trace, 1000);
+    // It takes some microseconds; its exit is an event that the recording does not have.
+    let trace = trace.after(3).softirq(9).at(60_000).block(HOG, VICTIM);
+    let ledger = worst_ledger(trace);
+    let mut kinds = ledger.terms.iter().map(|term| term.kind.to_string());
+    assert!(kinds.all(|kind| !kind.starts_with("softirq")), "{ledger:?}");
+    let first = &ledger.terms[0].kind;
+    assert!(matches!(first, TermKind::Unexplained(_)), "{ledger:?}");
 }
 
 #[test]

@@ -30,6 +30,12 @@ impl TraceInfo {
     pub fn has_a_stream_of_every_cpu(&self) -> bool {
         !self.environment.contains_key(RECORDED_CPUS) && is_of_every_cpu(&self.environment)
     }
+
+    /// Whether a filter of the recording left some of these events out.
+    pub fn is_filtered(&self, event: &str) -> bool {
+        let said = self.environment.get(FILTERED_EVENTS);
+        said.is_some_and(|list| list.split(',').any(|name| name == event))
+    }
 }
 
 fn is_of_every_cpu(environment: &BTreeMap<String, String>) -> bool {

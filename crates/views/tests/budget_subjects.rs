@@ -147,6 +147,21 @@ fn where_entries_of_calls_alone_are_recorded_nobody_knows_when_they_returned() {
     assert_eq!((finding.over, finding.unsure), (0, 1), "{finding:?}");
 }
 
+#[test]
+fn where_begins_alone_are_recorded_nobody_knows_how_long_it_takes() {
+    let check = |trace: SyntheticTrace, rule: &str| {
+        let finding = judge(trace, rule);
+        assert_eq!(finding.over, 0, "{rule}: {finding:?}");
+        assert!(finding.unsure > 0, "{rule}: {finding:?}");
+    };
+    let softirqs = SyntheticTrace::new().at(0).block(HOG, WORK).at(100);
+    let softirqs = softirqs.softirq(9).at(900).nmi(1);
+    check(softirqs, "softirq RCU within 100us");
+    let wakes = || SyntheticTrace::new().at(100).wake(HOG).at(900).nmi(1);
+    check(wakes(), "wake-up of hog within 100us");
+    check(wakes(), "response of hog within 100us");
+}
+
 /// A thread sets a timer that is 40 us late; its function sets it anew, and that is 10 us late.
 fn timers() -> SyntheticTrace {
     let trace = SyntheticTrace::new().at(0).block(HOG, WORK).at(100);

@@ -19,6 +19,11 @@ impl Builder {
             .map(|task| &self.tasks.states[task.0 as usize]);
         let soft = current.and_then(|task| task.softirqs.last());
         let occupant = match (state.frames.last(), soft, current) {
+            // It may be over already.
+            (Some(frame), ..) if frame.irq >= 0 && !self.families.irq_exit => {
+                Occupant::new(What::Lost)
+            }
+            (None, Some(_), _) if !self.families.softirq_exit => Occupant::new(What::Lost),
             (Some(frame), ..) => Occupant::new(What::Hardirq(frame.irq)),
             (_, Some(frame), _) => Occupant::new(What::Softirq(frame.vector)),
             (_, _, Some(_)) if state.throttled => Occupant::new(What::Task).throttled(),

@@ -95,9 +95,14 @@ pub struct Families {
     pub waking: bool,
     pub wakeup: bool,
     pub irq: bool,
+    /// Where their exits are not recorded, or a filter chose some, nothing says how long interrupts
+    /// have the CPU.
+    pub irq_exit: bool,
     pub vector: bool,
     pub timer: bool,
     pub softirq: bool,
+    /// As for interrupts.
+    pub softirq_exit: bool,
     pub raise: bool,
     pub migrate: bool,
     pub hit: bool,
@@ -177,6 +182,8 @@ impl Binding {
         let mut declared = Families::default();
         let bound = self.by_class.iter().flatten();
         bound.for_each(|bound| declared.add(bound.known));
+        declared.irq_exit &= !trace.info().is_filtered("irq_handler_exit");
+        declared.softirq_exit &= !trace.info().is_filtered("irq_softirq_exit");
         // Ours declares what was recorded: where no interrupt came, none is missing.
         if trace.info().environment.contains_key("rtscope_version") {
             return declared;
@@ -211,9 +218,11 @@ impl Families {
             Known::Sched(Sched::Wake(WakeKind::Wakeup, _)) => &mut self.wakeup,
             Known::Sched(Sched::Migrate(_)) => &mut self.migrate,
             Known::Handler(Handler::IrqEntry { .. }) => &mut self.irq,
+            Known::Handler(Handler::IrqExit { .. }) => &mut self.irq_exit,
             Known::Handler(Handler::VectorEntry(_)) => &mut self.vector,
             Known::Handler(Handler::HrtimerExpireEntry { .. }) => &mut self.timer,
             Known::Handler(Handler::SoftirqEntry { .. }) => &mut self.softirq,
+            Known::Handler(Handler::SoftirqExit { .. }) => &mut self.softirq_exit,
             Known::Handler(Handler::SoftirqRaise { .. }) => &mut self.raise,
             Known::Evidence(Kind::Hit) => &mut self.hit,
             _ => return,

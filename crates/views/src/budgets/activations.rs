@@ -157,7 +157,9 @@ impl Checker<'_> {
             // It may have done its work unseen.
             let at = known.arrived.map_or(known.seen_on, |arrival| arrival.cpu);
             self.here = self.is_asked_for(Some(Cpu(at)));
-            let is_doubted = begin_ns < self.known_from_ns || kernel.is_doubted(at);
+            // Where no switches are recorded, nobody knows who has long been through.
+            let is_doubted =
+                begin_ns < self.known_from_ns || kernel.is_doubted(at) || !kernel.families().switch;
             let (lossy, own_lossy) = (lossy || is_doubted, own_lossy || is_doubted);
             let lossy = lossy || stopped_asleep;
             let since = self.begun.since(task.tid.0, (begin_ns, self.now_ns));
@@ -200,6 +202,7 @@ impl Checker<'_> {
             if kernel.find(process.tid) == Some(id) {
                 let mut at = process.arrived.iter();
                 let is_sure = process.woken_ns.is_some() && !process.doubtful;
+                let is_sure = is_sure && kernel.families().switch;
                 let doubtful = !is_sure || at.any(|at| kernel.is_doubted(at.cpu));
                 self.still_open(|subject| is_wake_up_of(subject, &task), begin_ns, doubtful);
                 let begin_ns = self.responses.begin_ns(id, begin_ns);

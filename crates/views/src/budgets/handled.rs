@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use event::evidence::slack_floor;
 use event::{Duration, Error, ErrorKind, Result};
 use expr::{Glob, Text};
-use kernel_state::bind::{Handler, Known};
+use kernel_state::bind::{Families, Handler, Known};
 use kernel_state::{Kernel, OtherClocks, ProcId, softirq_name};
 use trace::EventView;
 
@@ -57,6 +57,15 @@ pub(super) enum Which {
 }
 
 impl Which {
+    /// Whether its ends are recorded.
+    pub fn has_ends(self, families: &Families) -> bool {
+        match self {
+            Which::Irq(..) => families.irq_exit,
+            Which::Vector(_) => true,
+            Which::Softirq(_) => families.softirq_exit,
+        }
+    }
+
     /// As people read it, and its number where it has one.
     pub fn name(self, kernel: &Kernel) -> (String, Option<i64>) {
         match self {

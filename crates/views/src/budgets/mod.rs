@@ -444,7 +444,7 @@ impl<'a> Checker<'a> {
             self.here = self.is_asked_for(Some(Cpu(cpu)));
             let (name, number) = which.name(kernel);
             let is_it = |subject: &Subject| subject.is_handler(which, &name, number);
-            self.still_open(is_it, begin_ns, false);
+            self.still_open(is_it, begin_ns, !which.has_ends(&kernel.families()));
         }
         for (id, process) in kernel.processes() {
             let call = process.call.as_ref();
