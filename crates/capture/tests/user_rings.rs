@@ -234,6 +234,26 @@ fn a_program_that_had_small_rings_for_one_recorder_has_others_for_the_next() {
 }
 
 #[test]
+fn a_recorder_that_ends_takes_back_what_it_gave_a_program_that_ran_before() {
+    use std::os::unix::fs::MetadataExt;
+    const RING_BYTES: u64 = 4 << 20;
+    let scene = Scene::new();
+    let child = scene.wait();
+    let memory = || {
+        let files = std::fs::read_dir(scene.shared.path()).expect("the shared folder");
+        let sizes = files.map(|file| file.expect("a file").metadata().map_or(0, |of| of.blocks()));
+        sizes.sum::<u64>() * 512
+    };
+    let mut during = 0;
+    let user = scene.user(&["app"]).with_rings(Some(RING_BYTES));
+    let summary = scene.record_during(user, || during = memory());
+    assert!(summary.is_err(), "it waits: {summary:?}");
+    assert!(during > RING_BYTES, "{during}");
+    assert!(memory() < during / 2, "{during} and then {}", memory());
+    testkit::let_end(child);
+}
+
+#[test]
 fn programs_beyond_what_their_user_may_have_are_named_and_what_they_do_is_counted() {
     const PROGRAMS: usize = 6;
     const EVENTS: u64 = 40;

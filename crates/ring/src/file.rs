@@ -597,6 +597,33 @@ impl RingFile {
         Ok(())
     }
 
+    /// Takes the memory of rings back that got their size while their process ran, where all is
+    /// read and no event goes into them any more; the next recorder gives it anew. A thread that is in
+    /// an event since before counts it as lost, or stores into what is kept for it.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn take_memory_back(&self) -> Result<()> {
+        let layout = &self.layout;
+        if !layout.had_room() || !layout.has_size || self.has_event_on()? {
+            return Ok(());
+        }
+        for ring in 0..layout.rings {
+            let Ring {
+                head, tail, absent, ..
+            } = self.ring(ring)?;
+            if absent != 0 || head != tail {
+                continue;
+            }
+            let at = layout.control_offset(ring) + offset_of!(Ring, absent) as u64;
+            self.write(&1u64.to_le_bytes(), at)?;
+            self.consumed(ring, head.wrapping_sub(layout.most_ring_bytes()))?;
+            let taken = memory::take_back(&self.file, layout, ring, head);
+            taken.map_err(|errno| self.broken("cannot take back memory of", errno.into()))?;
+        }
+        Ok(())
+    }
+
     /// Why CPUs that are online have no ring, after an event was switched on.
     pub fn without_memory(&self) -> Option<Errno> {
         self.without_memory.get()

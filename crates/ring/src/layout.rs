@@ -314,6 +314,11 @@ impl Layout {
         self.sets[self.set as usize].size_offset
     }
 
+    /// The most bytes that each of its rings could get when the process started.
+    pub(crate) fn most_ring_bytes(&self) -> u64 {
+        self.sets[self.set as usize].room_bytes
+    }
+
     /// Whether their size was open when the process started.
     pub(crate) fn had_room(&self) -> bool {
         self.sets[self.set as usize].room_bytes > 0

@@ -43,6 +43,22 @@ pub(crate) fn give(file: &File, layout: &Layout, ring: u32) -> Result<(), Errno>
     }
 }
 
+/// Takes the memory of `ring` back but for two sub-buffers from that of the head on: a thread that
+/// is in an event since before may still store there.
+pub(crate) fn take_back(file: &File, layout: &Layout, ring: u32, head: u64) -> Result<(), Errno> {
+    let (ring_bytes, subbuffer_bytes) = (layout.ring_bytes, layout.subbuffer_bytes);
+    let (data, current) = (layout.data_offset_of(ring), head - head % subbuffer_bytes);
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    for place in 2..ring_bytes / subbuffer_bytes {
+        let place = current.wrapping_add(place * subbuffer_bytes) % ring_bytes;
+        match rustix::fs::fallocate(file, flags, data + place, subbuffer_bytes) {
+            Err(Errno::OPNOTSUPP) => return Ok(()),
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
 /// The CPUs of `rings` that are online; all where nobody knows.
 pub(crate) fn online(rings: u32) -> Vec<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();

@@ -122,6 +122,22 @@ impl RingFile {
         ])))
     }
 
+    /// Whether an event of the table goes into this set of rings.
+    pub(crate) fn has_event_on(&self) -> Result<bool> {
+        let layout = self.layout();
+        for event in &self.table().events {
+            if !layout.holds_switch(event.switch_offset) {
+                continue;
+            }
+            let word = self.shared_word(event.switch_offset)?;
+            let switch = rings::Switch::from_bytes(&word.to_le_bytes()).unwrap_or_default();
+            if switch.sets & 1 << layout.set != 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The filters that stand at `place`; none where there are none.
     fn filters_at(&self, place: u32) -> Result<Filters> {
         let layout = self.layout();

@@ -410,3 +410,44 @@ fn found_steps(file: &RingFile) -> (Vec<u64>, u64) {
     all.sort_unstable();
     (all, lost)
 }
+
+/// Writes 1000 events for each byte of its input.
+const ANSWERS: &str = "#include <rtscope/event.h>\n#include <unistd.h>\nint main(void) { char c; \
+                       while (read(0, &c, 1) == 1) { for (unsigned i = 0; i < 1000; i++) \
+                       RTSCOPE_EVENT(app, step, u64(\"i\", i)); if (write(1, &c, 1) < 0) return 1; \
+                       } return 0; }";
+
+#[test]
+fn a_recorder_that_ends_takes_memory_back_and_the_next_gives_it_anew() {
+    let program = build("late_answers", ANSWERS);
+    let mut scene = Scene::start(&program, &[], &[], 1);
+    for turn in 0..3 {
+        let mut file = scene.open().expect("rings");
+        file.size(2 << 20).expect("a size");
+        let before = file.memory_bytes().expect("a size");
+        switch_all(&file, Switch::On);
+        let during = file.memory_bytes().expect("a size");
+        let stdin = scene.child.stdin.as_mut().expect("its input");
+        std::io::Write::write_all(stdin, b"a").expect("asked");
+        let stdout = scene.child.stdout.as_mut().expect("its output");
+        std::io::Read::read_exact(stdout, &mut [0]).expect("an answer");
+        let (steps, lost) = found_steps(&file);
+        assert_eq!((steps.len(), lost), (1000, 0), "{turn}");
+        // What is not read, and what has still an event, stays.
+        file.take_memory_back().expect("looked at");
+        switch_all(&file, Switch::Off);
+        file.take_memory_back().expect("looked at");
+        assert_eq!(found_steps(&file).0.len(), 1000, "{turn}");
+        for ring in 0..file.layout().rings {
+            // The other rings are absent already.
+            if let Some((window, _)) = file.control(ring).expect("a control") {
+                file.consumed(ring, window.head).expect("said");
+            }
+        }
+        file.take_memory_back().expect("given back");
+        let behind = file.memory_bytes().expect("a size");
+        assert!(during - before >= 1 << 20, "{turn}: {before} {during}");
+        assert!(behind < during / 2, "{turn}: {during} {behind}");
+    }
+    assert!(scene.end());
+}

@@ -64,9 +64,13 @@ impl Process {
             (true, false) => self.leave_dead(recorders).map(|stays| ended.stays = stays),
             // Its mode says how its rings are to be read.
             (true, true) => Ok(()),
-            (false, _) => self
+            (false, in_flight) => self
                 .file
                 .set_mode(self.mode_behind)
+                .and_then(|()| match in_flight {
+                    true => Ok(()),
+                    false => self.file.take_memory_back(),
+                })
                 .and_then(|()| self.file.release()),
         };
         for done in [read, left] {
