@@ -598,8 +598,8 @@ impl RingFile {
     }
 
     /// Takes the memory of rings back that got their size while their process ran, where all is
-    /// read and no event goes into them any more; the next recorder gives it anew. A thread that is in
-    /// an event since before counts it as lost, or stores into what is kept for it.
+    /// read and no event goes into them any more; the next recorder gives it anew. A thread that is
+    /// in an event since before counts it as lost, or stores into what is kept for it.
     ///
     /// # Errors
     /// What the operating system says.
