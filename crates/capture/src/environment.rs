@@ -50,6 +50,7 @@ pub(crate) fn environment(
         ),
         ("rtscope_steal", text(capabilities.machine.steal.name())),
         ("rtscope_debugfs", text(debugfs())),
+        ("rtscope_autogroup", text(autogroup())),
         (
             "clocksource",
             text(
@@ -113,6 +114,18 @@ fn debugfs() -> &'static str {
     match knob {
         Ok(_) => "allowed",
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => "refused",
+        Err(_) => "unknown",
+    }
+}
+
+/// Whether the kernel shares a CPU by sessions: then nice values say nothing between two of them.
+fn autogroup() -> &'static str {
+    let said = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    match said.as_deref().map(str::trim) {
+        Ok("1") => "on",
+        // A kernel that has no such file does not do it.
+        Ok(_) => "off",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "off",
         Err(_) => "unknown",
     }
 }

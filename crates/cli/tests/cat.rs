@@ -104,10 +104,15 @@ fn a_time_outside_of_the_trace_is_said_with_the_times_that_it_has() {
     let folder = tempfile::tempdir().expect("a folder");
     testkit::write_sample(folder.path()).expect("a trace");
     let check = |word: &str, expect: bool| {
-        let output = cat(&[word], folder.path());
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let found = stderr.contains("no event lies in the time range");
-        assert_eq!(found, expect, "{word}: {output:?}");
+        let judge = ["check", "--rule", "response of rt within 1ms"];
+        for verb in [&["cat"][..], &["diagnose"], &judge] {
+            let mut program = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+            let output = program.args(verb).arg(word).arg(folder.path()).output();
+            let output = output.expect("it runs");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let found = stderr.contains("no event lies in the time range");
+            assert_eq!(found, expect, "{verb:?} {word}: {output:?}");
+        }
     };
     check("--begin=+1h", true);
     check("--end=0.001", true);

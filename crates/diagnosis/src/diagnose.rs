@@ -86,7 +86,17 @@ fn answer(mut model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
         _ => left_out,
     };
     let groups = group(&model, trace.info(), &activations, query);
-    let warnings = warnings(&model, trace.info(), &activations);
+    let mut warnings = warnings(&model, trace.info(), &activations);
+    if model.basis.judged.is_empty() && query.tasks.names_processes() {
+        warnings.push(Warning {
+            what: "of a process a recording knows the name of its first thread, and not the \
+                   script that it runs"
+                .to_owned(),
+            remedy: "--process python3, or whatever runs the script; rtscope report schedtop \
+                     names the threads"
+                .to_owned(),
+        });
+    }
     Ok(Diagnosis {
         activations,
         groups,

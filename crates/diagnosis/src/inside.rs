@@ -115,7 +115,7 @@ fn phases_of(
     let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
     for moment in model.moments(tid, step.cpu, begin, end) {
         let cpu = Some(Cpu(moment.cpu));
-        spins(model, tid, (begin_ns, moment.time_ns), &mut phases);
+        spins(model, tid, moment.time_ns, &mut phases);
         if matches!(
             moment.kind,
             MomentKind::OutRunnable | MomentKind::OutBlocked
@@ -157,21 +157,23 @@ fn phases_of(
         };
         phases.then(moment.time_ns, cpu, then);
     }
-    spins(model, tid, (begin_ns, end_ns), &mut phases);
+    spins(model, tid, end_ns, &mut phases);
     phases.then(end_ns, None, Doing::Missing(Reason::Contradiction));
     phases.list
 }
 
-/// While it has the CPU until `until_ns`, in what it does since `begun_ns`: where it lent its
-/// priority to the owner of a lock, and so spun for it. It goes on with that where it was preempted
-/// meanwhile.
-fn spins(model: &Model, tid: i32, (begun_ns, until_ns): (i64, i64), phases: &mut Phases) {
+/// Nobody spins for a lock for longer.
+const SPIN_NS_MAX: i64 = 10_000_000_000;
+
+/// While it has the CPU until `until_ns`: where it lent its priority to the owner of a lock, and so
+/// spun for it. It goes on with that where it was preempted meanwhile, and where it was due again.
+fn spins(model: &Model, tid: i32, until_ns: i64, phases: &mut Phases) {
     let runs = phases.doing;
     let Doing::Running { .. } = runs else { return };
     let here = phases.cpu;
     let first = model
         .boosts
-        .partition_point(|boost| boost.begin_ns < begun_ns);
+        .partition_point(|boost| boost.begin_ns < phases.now_ns.saturating_sub(SPIN_NS_MAX));
     for boost in &model.boosts[first..] {
         if boost.begin_ns >= until_ns {
             return;

@@ -8,7 +8,7 @@ use trace::Trace;
 use crate::model::Model;
 use crate::query::{Query, Until};
 
-/// An activation that began before its own wake-up, and with no timer's expiry.
+/// An activation that began before its own wake-up, and not with the timer that ended its sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Whose it was.

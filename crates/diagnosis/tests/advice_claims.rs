@@ -447,3 +447,31 @@ fn a_quota_is_lifted_through_whichever_interface_the_machine_has_mounted_anywher
     // Both at once, as systemd's mixed layout has them: the second has no controllers.
     check(&format!("{second}{first}"), groups, &[in_first], expect);
 }
+
+#[test]
+fn a_nice_value_is_said_to_do_nothing_between_sessions_where_the_kernel_shares_by_these() {
+    let (victim, equal) = (Task::fair(100, "audio"), Task::fair(200, "compiler"));
+    let check = |autogroup: Option<&str>, expect: bool| {
+        let trace = begun(victim).at(500).preempt(FAIR, equal);
+        let trace = woken(trace, victim).at(21_000).block(equal, victim);
+        let trace = match autogroup {
+            Some(said) => trace.environment("rtscope_autogroup", said),
+            None => trace,
+        };
+        let tasks = TaskFilter::from(Tid(victim.tid));
+        let query = Query {
+            tasks,
+            ..Query::default()
+        };
+        let diagnosis = diagnose(&trace.build(), &query).expect("a diagnosis");
+        let verdict = diagnosis.verdict().expect("it was late");
+        let mut advice = verdict.advice.iter();
+        let renice = advice.find(|one| one.rule == "raise-weight");
+        let because = &renice.expect("it is offered").because;
+        let is_told = because.contains("echo -10 > /proc/100/autogroup");
+        assert_eq!(is_told, expect, "{because}");
+    };
+    check(Some("on"), true);
+    check(Some("off"), false);
+    check(None, false);
+}

@@ -221,6 +221,25 @@ fn what_a_task_was_at_when_it_was_due_is_told_apart_from_what_it_waited_for() {
 }
 
 #[test]
+fn a_task_that_was_due_while_it_spun_for_a_lock_is_late_by_its_owner() {
+    let owner = Task::rt(300, "owner", 20);
+    let boosted = Task {
+        prio: VICTIM.prio,
+        ..owner
+    };
+    let spins = |trace: SyntheticTrace| {
+        let trace = trace.cpu(1).at(600).run(owner).cpu(0).at(700);
+        let trace = trace.boost(owner, VICTIM.prio).cpu(1).at(40_500);
+        trace.boost(boosted, owner.prio).cpu(0)
+    };
+    check(
+        overrun(spins),
+        true,
+        "owner (tid 300, rt 50) held a lock that it waited for, for 39.500 ms",
+    );
+}
+
+#[test]
 fn the_slack_of_a_timer_is_its_owners_doing() {
     let trace = idle_machine().at(41_000).timer_irq().after(2);
     let trace = trace.released(1_000, VICTIM, 1, 38_000).wake(VICTIM);

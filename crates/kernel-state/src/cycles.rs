@@ -57,6 +57,8 @@ struct Cycle {
     begin_ns: Option<i64>,
     /// When a timer released it last.
     released_ns: i64,
+    /// When that was due, where it is overdue; else the same.
+    paced_ns: i64,
     /// What that timer calls.
     function: Function,
     /// The address of such a timer that the task has armed since it ran last.
@@ -107,6 +109,7 @@ impl Default for Cycle {
         Cycle {
             begin_ns: None,
             released_ns: 0,
+            paced_ns: 0,
             function: None,
             armed: None,
             due_ns: None,
@@ -459,22 +462,18 @@ impl Cycle {
 
     fn released(&mut self, now_ns: i64, function: Function, is_nap: bool) {
         self.naps_left = if is_nap { 0 } else { NAPS_MAX };
+        let overdue_ns = self.overdue_ns.take();
+        let begin_ns = overdue_ns.unwrap_or(now_ns);
         if self.releases > 0 {
-            if self.gaps_ns.len() < GAPS_MAX {
-                self.gaps_ns.push(now_ns - self.released_ns);
-            } else {
-                let place = (self.releases % GAPS_MAX as u64) as usize;
-                self.gaps_ns[place] = now_ns - self.released_ns;
-            }
+            self.note_gap(begin_ns - self.paced_ns);
             // The first was armed before anything was known of it.
             self.always_arms &= self.armed.is_some();
         }
         self.releases += 1;
         self.function = function;
         self.released_ns = now_ns;
-        let overdue_ns = self.overdue_ns.take();
-        let begin_ns = overdue_ns.unwrap_or(now_ns);
         self.begin_ns = Some(begin_ns);
+        self.paced_ns = begin_ns;
         if !is_nap {
             self.from_ns = begin_ns;
         }
@@ -493,6 +492,20 @@ impl Cycle {
             self.others = self.others.saturating_sub(1);
         }
         self.sleeps = false;
+    }
+
+    /// It was due so much later than the release before. Where a length of time released it in
+    /// between, the next may have been due before that.
+    fn note_gap(&mut self, gap_ns: i64) {
+        if gap_ns <= 0 {
+            return;
+        }
+        if self.gaps_ns.len() < GAPS_MAX {
+            self.gaps_ns.push(gap_ns);
+        } else {
+            let place = (self.releases % GAPS_MAX as u64) as usize;
+            self.gaps_ns[place] = gap_ns;
+        }
     }
 
     /// It is stopped. What woke it for that was no event that it slept for.

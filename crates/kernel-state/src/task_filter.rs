@@ -42,6 +42,12 @@ impl TaskFilter {
         }
     }
 
+    /// Whether processes are meant by their names.
+    pub fn names_processes(&self) -> bool {
+        let is_name = |pattern: &TaskPattern| matches!(pattern, TaskPattern::Process(_));
+        self.patterns.iter().any(is_name)
+    }
+
     /// Whether a task's process decides.
     pub fn asks_for_process(&self) -> bool {
         self.patterns.iter().any(TaskPattern::asks_for_process)

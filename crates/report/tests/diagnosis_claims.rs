@@ -1,6 +1,6 @@
 //! What a person reads and what a program reads about the same diagnosis.
 
-use diagnosis::{Diagnosis, Query, Until, diagnose};
+use diagnosis::{Diagnosis, Query, TaskFilter, Until, diagnose};
 use event::Duration;
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use testkit::{SyntheticTrace, Task};
@@ -307,4 +307,61 @@ fn a_trace_in_which_nothing_was_late_says_so_and_one_without_activations_does_no
                  begun before: not judged.\n";
     let quick = quick().after(5).run(VICTIM).after(50);
     check(quick.block(VICTIM, Task::IDLE), &query, scope);
+}
+
+#[test]
+fn a_process_that_is_named_by_its_script_is_told_how_a_recording_knows_processes() {
+    let says = |word: &str| {
+        let trace = SyntheticTrace::new().at(20).block(VICTIM, HOG).build();
+        let query = Query {
+            tasks: TaskFilter::parse(&[word]).expect("a pattern"),
+            ..Query::default()
+        };
+        let diagnosis = diagnose(&trace, &query).expect("the trace can be diagnosed");
+        let text = diagnosis_text(&diagnosis, &TextStyle::default());
+        text.contains("not the script that it runs")
+    };
+    assert!(says("process:loop.py"));
+    assert!(!says("loop.py"));
+}
+
+#[test]
+fn a_cause_has_its_share_of_all_that_were_late_and_not_of_those_that_were_looked_at() {
+    let mut trace = SyntheticTrace::new().at(20).block(VICTIM, HOG);
+    for turn in 1..=4 {
+        trace = trace.at(turn * 10_000).timer_irq().wake(VICTIM).after(1);
+        trace = trace.timer_irq_end().after(3_000).block(HOG, VICTIM);
+        trace = trace.after(100).block(VICTIM, HOG);
+    }
+    let trace = trace.build();
+    let says = |worst: usize, threshold: Option<Duration>| {
+        let query = Query {
+            worst,
+            threshold,
+            ..Query::default()
+        };
+        let diagnosis = diagnose(&trace, &query).expect("the trace can be diagnosed");
+        let short = diagnosis_text(&diagnosis, &TextStyle::default());
+        let verbose = TextStyle {
+            verbose: true,
+            ..TextStyle::default()
+        };
+        (short, diagnosis_text(&diagnosis, &verbose))
+    };
+    let limit = Some(Duration::from_ms(1));
+    let (short, long) = says(2, limit);
+    let share = "2 of the 2 longest of 4 late";
+    assert!(
+        short.contains(&format!("{share} have this cause")),
+        "{short}"
+    );
+    assert!(
+        long.contains(&format!("{share} activations have")),
+        "{long}"
+    );
+    let (short, _) = says(10, limit);
+    assert!(short.contains("4 of 4 late have this cause"), "{short}");
+    // Without a limit the others were not late.
+    let (short, _) = says(2, None);
+    assert!(short.contains("2 of 2 late have this cause"), "{short}");
 }

@@ -195,36 +195,39 @@ fn a_stop_in_a_sleep_is_no_sleep_inside_of_the_work() {
     assert_eq!(sleeps(500), Some((1, 1)));
 }
 
-/// Ten cycles of 10 ms by absolute sleeps. In one of them a signal ends the sleep, and the loop
+/// Twenty cycles of 10 ms by absolute sleeps. In the fifth a signal ends the sleep, and the loop
 /// sleeps for something else until `until_us` after the instant that it had slept for, which it
-/// then sleeps for again: it leaves its CPU for that, or not.
+/// then sleeps for again: where that is past, it leaves its CPU for it, or not.
 fn overdue(until_us: i64, leaves: bool) -> SyntheticTrace {
     let mut trace = SyntheticTrace::new().at(0).run(LOOP).at(10);
     trace = trace.hrtimer_start(7, 10_000).block(LOOP, FAIR);
-    for turn in 1..=10 {
+    let sleeps = |trace: SyntheticTrace, now_us: i64, due_us: i64| match now_us > due_us && !leaves
+    {
+        true => (trace, true),
+        false => (trace.block(LOOP, FAIR), false),
+    };
+    let (mut now_us, mut stays) = (0, false);
+    for turn in 1..=20 {
         let due_us = turn * 10_000;
-        let mut begin_us = due_us;
         if turn == 5 {
             trace = trace.at(due_us - 5_000).wake(LOOP).after(5);
             trace = trace.preempt(FAIR, LOOP).hrtimer_cancel(7).after(20);
             trace = trace.block(LOOP, FAIR).at(due_us + until_us).wake(LOOP);
             trace = trace.after(5).preempt(FAIR, LOOP).after(20);
-            trace = trace.hrtimer_start(7, due_us);
-            trace = match leaves {
-                true => trace.block(LOOP, FAIR),
-                false => trace,
-            };
-            begin_us = due_us.max(due_us + until_us + 27);
+            now_us = due_us + until_us + 27;
+            (trace, stays) = sleeps(trace.hrtimer_start(7, due_us), now_us, due_us);
         }
-        trace = trace.at(begin_us).timer_irq().hrtimer_expire(7).wake(LOOP);
-        trace = trace.hrtimer_done(7).after(1).timer_irq_end().after(5);
-        trace = match leaves || turn != 5 {
-            true => trace.preempt(FAIR, LOOP).after(100),
-            false => trace.after(100),
+        now_us = due_us.max(now_us + 3) + 107;
+        trace = trace.at(now_us - 107).timer_irq().hrtimer_expire(7);
+        trace = trace.wake(LOOP).hrtimer_done(7).after(1).timer_irq_end();
+        trace = match stays {
+            true => trace.after(105),
+            false => trace.after(5).preempt(FAIR, LOOP).after(100),
         };
-        trace = trace.hrtimer_start(7, due_us + 10_000).block(LOOP, FAIR);
+        let next_us = due_us + 10_000;
+        (trace, stays) = sleeps(trace.hrtimer_start(7, next_us), now_us, next_us);
     }
-    trace.at(150_000).nmi(1)
+    trace.at(250_000).nmi(1)
 }
 
 #[test]
@@ -234,16 +237,20 @@ fn who_slept_for_something_else_as_its_timer_was_due_is_not_called_in_time() {
         let finding = judged(&trace, LIMIT, TimeRange::ALL);
         let inside = finding.inside.as_ref();
         let found = inside.map(|inside| (inside.sleeps, inside.over));
-        assert_eq!(found, expect, "{finding:?}");
+        assert_eq!(found, expect, "{leaves} {finding:?}");
         let is_held = finding.judgement == Judgement::Held;
         assert_eq!(is_held, expect.is_none_or(|(_, over)| over == 0));
         let longest = inside.map(|inside| inside.worst.duration());
-        let late = Duration::from_us(until_us + 27 + 7 + 100);
+        // Who goes on without a sleep works until the next timer is served.
+        let more_us = if !leaves && until_us > 10_000 { 4 } else { 0 };
+        let late = Duration::from_us(until_us + 30 + 107 + more_us);
         assert_eq!(longest, expect.map(|_| late));
     };
     for leaves in [true, false] {
         check(6_000, leaves, Some((1, 1)));
         check(1_000, leaves, Some((1, 0)));
+        // It catches up with what it missed.
+        check(56_000, leaves, Some((6, 6)));
     }
     // It sleeps until then as it should.
     check(-3_000, true, None);
@@ -266,4 +273,16 @@ fn who_may_have_run_before_was_in_time_where_all_of_it_was() {
     };
     assert_eq!(found(2_000), (1, 0, 0));
     assert_eq!(found(5_000), (0, 1, 0));
+}
+
+#[test]
+fn who_was_woken_before_it_slept_is_late_since_its_timer_was_due_for_both() {
+    // It asks for an instant that is past, and is woken before it has left its CPU.
+    let trace = SyntheticTrace::new().at(0).run(LOOP).at(8_000);
+    let trace = trace.hrtimer_start(7, 2_000).after(5).timer_irq();
+    let trace = trace.hrtimer_expire(7).waking(LOOP, 0).hrtimer_done(7);
+    let trace = trace.after(1).timer_irq_end().after(3).block(LOOP, FAIR);
+    let trace = trace.after(2).wakeup(LOOP, 0).after(5).preempt(FAIR, LOOP);
+    let trace = trace.after(100).block(LOOP, FAIR).at(30_000).nmi(1);
+    check(&trace, TimeRange::ALL, &[6_116], Judgement::Broken);
 }

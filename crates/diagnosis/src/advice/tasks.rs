@@ -173,11 +173,27 @@ pub(super) fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
     let (victim, nice) = (case.late.task.prio.nice()?, task.prio.nice()?);
     (nice < victim).then_some(())?;
     let because = format!(
-        "{} has nice {nice}, {} has nice {victim}",
-        task.comm, case.late.task.comm
+        "{} has nice {nice}, {} has nice {victim}{}",
+        task.comm,
+        case.late.task.comm,
+        of_sessions(case, 19, task)
     );
     let command = for_culprit(case, task, "renice -n 19 -p {}");
     Some((because, command))
+}
+
+/// What a nice value of `task` does not do where the kernel shares CPUs by sessions, and what does
+/// it then. No event tells sessions, nor all control groups.
+fn of_sessions(case: &Case<'_>, nice: i32, task: &TaskRef) -> String {
+    let said = case.info.environment.get("rtscope_autogroup");
+    if said.is_none_or(|said| said != "on") {
+        return String::new();
+    }
+    format!(
+        "; between tasks of two sessions (ps -o sid) outside of control groups it does nothing \
+         (sched_autogroup): echo {nice} > /proc/{}/autogroup there",
+        task.tid
+    )
 }
 
 /// Only where nothing can be put below the victim.
@@ -237,8 +253,10 @@ pub(super) fn raise_weight(case: &Case<'_>) -> Option<(String, String)> {
     (nice < own).then_some(())?;
     let because = format!(
         "{} (nice {own}) and {} (nice {other}) share the CPU by their weights; all that share it \
-         get less then",
-        waiter.comm, task.comm
+         get less then{}",
+        waiter.comm,
+        task.comm,
+        of_sessions(case, nice, &waiter)
     );
     Some((because, format!("renice -n {nice} -p {}", waiter.tid)))
 }

@@ -36,6 +36,8 @@ pub(crate) struct Work {
     stopped_asleep: bool,
     /// When it is due that is stopped in its sleep, where a timer of its own says so.
     pub stopped_due_ns: Option<i64>,
+    /// It was woken before it had left its CPU.
+    pub woken_early: bool,
     /// It is counted as one that may have been late.
     doubted: bool,
     /// Where it was put off, when no begin of its activation was seen.
@@ -332,14 +334,14 @@ impl Builder {
             end,
             doubtful,
         };
-        self.handed_on(&candidate);
+        self.handed_on(&candidate, task);
         let tasks = &self.tasks;
         self.candidates
             .offer(candidate, || tasks.is_kernels(version));
     }
 
     /// An activation is over of which somebody may ask when it began.
-    fn handed_on(&mut self, late: &Candidate) {
+    fn handed_on(&mut self, late: &Candidate, task: TaskIndex) {
         let (Some(origins), Some(woken_ns)) = (&mut self.origins, self.arena.woken_ns(late.node))
         else {
             return;
@@ -355,7 +357,11 @@ impl Builder {
             end: Instant::from_ns(late.end_ns),
         };
         let first = origin.begin.min(origin.seems);
-        if first.as_ns() < woken_ns && !self.arena.came_by_timer(late.node) {
+        // A timer that ends a sleep says itself when it was due.
+        let work = &self.tasks.states[task.0 as usize].work;
+        let came = self.arena.get(late.node).map(|node| node.kind) == Some(StepKind::SwitchIn);
+        let is_told = came && self.arena.came_by_timer(late.node) && !work.woken_early;
+        if first.as_ns() < woken_ns && !is_told {
             origins.push(origin);
         }
     }

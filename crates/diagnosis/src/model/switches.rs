@@ -130,6 +130,7 @@ impl Builder {
             state.run = Run::Woken;
             state.blocked_ns = now_ns;
             state.leave_chain(pending);
+            state.work.woken_early |= !state.work.inside;
             self.wait_since_late_block(task, now_ns);
         } else {
             state.run = Run::Blocked;
@@ -149,6 +150,7 @@ impl Builder {
         if was == Run::Blocked && !pending.is_none() {
             was = Run::Woken;
             state.leave_chain(pending);
+            state.work.woken_early |= !state.work.inside;
         }
         let (chain, version) = (state.chain, state.version);
         let goes_on = self.work_resumes(cpu, now_ns, (task, end), was);
