@@ -22,6 +22,27 @@ static __always_inline void asked_ends(struct task_state *state)
 		state->asked.by = 0;
 }
 
+// So often a task has come to another one by itself, less its answers to that.
+#define CLIENT_SURE 2
+#define CLIENT_MAX 8
+
+// Whether a task is one that gives a target work, and waits for an answer itself.
+static __always_inline bool is_client(const struct task_state *state, rts_s32 target)
+{
+	return state->client_of == target && state->client_turns >= CLIENT_SURE;
+}
+
+// It wakes a target that waits for work, and was asked for nothing.
+static __always_inline void client_note(struct task_state *state, rts_s32 target)
+{
+	if (state->client_of != target) {
+		state->client_of = target;
+		state->client_turns = 0;
+	}
+	if (state->client_turns < CLIENT_MAX)
+		state->client_turns++;
+}
+
 // The current task wakes `wakee`, which is asked by that.
 static __always_inline void asked_pass(const struct cpu_state *cpu, struct task_struct *wakee,
 		struct task_state *of_wakee)
@@ -30,6 +51,10 @@ static __always_inline void asked_pass(const struct cpu_state *cpu, struct task_
 	const struct task_state *state;
 
 	if (cpu->hardirq.active || current->pid == wakee->pid || !(state = task_state(current)))
+		return;
+	// Who comes by itself with something to do has its answer by this.
+	if (is_client(of_wakee, current->pid) ||
+	    (state->asked.by && is_client(of_wakee, state->asked.by)))
 		return;
 	if (state->cycle_ns && state->in_cycle) {
 		of_wakee->asked.cycle_ns = state->cycle_ns;
@@ -54,14 +79,19 @@ static __always_inline bool is_answer(const struct cpu_state *cpu, struct task_s
 	if (!of_wakee->releases || cpu->hardirq.active || !(state = task_state(current)))
 		return false;
 	if (state->asked.by != wakee->pid ||
-	    now_ns - state->asked.cycle_ns >= RELEASE_AGE_NS_MAX)
+	    now_ns - state->asked.cycle_ns >= RELEASE_AGE_NS_MAX) {
+		if (loops)
+			client_note(state, wakee->pid);
 		return false;
+	}
 	is_first = !state->asked.answered;
 	state->asked.answered = 1;
 	if (!loops)
 		return of_wakee->cycle_ns != 0;
 	if (!is_first)
 		return false;
+	if (state->client_of == wakee->pid && state->client_turns)
+		state->client_turns--;
 	if (!of_wakee->cycle_ns || state->asked.cycle_ns < of_wakee->cycle_ns)
 		of_wakee->cycle_ns = state->asked.cycle_ns;
 	return true;

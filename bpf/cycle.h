@@ -44,11 +44,9 @@ static __always_inline struct rts_cycles *cycles_of(rts_s32 key)
 }
 
 // In which call a task sleeps, and on what: the same twice is the wait for its next work.
-static __always_inline rts_u64 sleep_place(struct task_struct *task)
+static __always_inline rts_u64 sleep_place(struct pt_regs *regs)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	return regs ? regs_instruction(regs) + ((rts_u64)regs_argument_0(regs) << 20) : 0;
+	return regs_task_instruction(regs) + ((rts_u64)regs_argument_0(regs) << 20);
 }
 
 // Whether a task sleeps for a length of time or to a moment, and for nothing else: so do programs
@@ -63,11 +61,9 @@ static __always_inline bool sleeps_for_time(struct pt_regs *regs)
 }
 
 // Whether a task sleeps until a moment: it may have several in a cycle.
-static __always_inline bool sleeps_to_moment(struct task_struct *task)
+static __always_inline bool sleeps_to_moment(struct pt_regs *regs)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	return regs && regs_in_clock_nanosleep(regs) && (regs_sleep_flags(regs) & TIMER_ABSTIME);
+	return regs_in_clock_nanosleep(regs) && (regs_sleep_flags(regs) & TIMER_ABSTIME);
 }
 
 static __always_inline void gaps_copy(struct rts_cycles *found, const struct task_state *state)
@@ -142,16 +138,16 @@ static __always_inline void gap_note(struct task_state *state, rts_u64 release_n
 
 // A timer releases the target, which has slept until then.
 static __always_inline void cycle_begin(struct task_state *state, struct task_struct *task,
-		rts_u64 release_ns, bool was_late)
+		struct pt_regs *regs, rts_u64 release_ns, bool was_late)
 {
-	rts_u64 place = sleep_place(task);
+	rts_u64 place = sleep_place(regs);
 	struct rts_cycles *found;
 
 	gap_note(state, release_ns, was_late);
 	state->released_ns = release_ns;
 	state->cut_ns = 0;
 	state->own_moment = 0;
-	state->paced = sleeps_to_moment(task);
+	state->paced = sleeps_to_moment(regs);
 	state->cycle_ns = release_ns;
 	state->in_cycle = 1;
 	if (state->released_at != place)
@@ -169,10 +165,10 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 // Others wake a target that chose how long it sleeps at most, or that sleeps as it does for its
 // timer: it waits for the next thing to do, unless that is an answer. A timer that had expired
 // before it slept, since `slept_ns`, is not the one of this sleep.
-static __always_inline bool waits_for_work(const struct task_state *state, struct task_struct *task,
+static __always_inline bool waits_for_work(const struct task_state *state, struct pt_regs *regs,
 		rts_u64 slept_ns)
 {
-	return state->armed_ns > slept_ns || sleep_place(task) == state->released_at;
+	return state->armed_ns > slept_ns || sleep_place(regs) == state->released_at;
 }
 
 // So many times the last time between two releases a target may sleep elsewhere in one cycle.
@@ -181,28 +177,28 @@ static __always_inline bool waits_for_work(const struct task_state *state, struc
 // Whether a target sleeps to a moment that may be a release of its own: where it waits for these so
 // as well, or was not seen often to wait elsewhere. A program that sleeps for a length of time may
 // do it to the moment at which that is over, as Python's time.sleep() does.
-static __always_inline bool may_be_paced(const struct task_state *state, struct task_struct *task)
+static __always_inline bool may_be_paced(const struct task_state *state, struct pt_regs *regs)
 {
-	return sleeps_to_moment(task) && (state->paced || state->released_again < GAPS_SURE);
+	return sleeps_to_moment(regs) && (state->paced || state->released_again < GAPS_SURE);
 }
 
 // Whether a timer wakes a target out of a sleep that is no wait for its next release: it sleeps for
 // a length of time, or waits for others until it gives up or its alarm rings, elsewhere than at its
 // releases. Where it does so again and again for long without one, these are its releases.
-static __always_inline bool is_own_sleep(struct task_state *state, struct task_struct *task)
+static __always_inline bool is_own_sleep(struct task_state *state, struct pt_regs *regs)
 {
 	rts_u64 gap_us;
 
-	if (!state->released_again || sleep_place(task) == state->released_at ||
-	    may_be_paced(state, task))
+	if (!state->released_again || sleep_place(regs) == state->released_at ||
+	    may_be_paced(state, regs))
 		return false;
 	// One after the other, without a release elsewhere: it begins a loop of its own.
-	if (sleeps_to_moment(task) && state->own_moment) {
+	if (sleeps_to_moment(regs) && state->own_moment) {
 		state->cycle_ns = 0;
 		state->others = 0;
 		return false;
 	}
-	state->own_moment = sleeps_to_moment(task);
+	state->own_moment = sleeps_to_moment(regs);
 	gap_us = state->gaps_us[(state->releases - 2) & GAP_MASK];
 	if (bpf_ktime_get_ns() - state->released_ns > gap_us * 1000 * NAPPING_GAPS_MAX)
 		state->released_again--;
@@ -213,22 +209,24 @@ static __always_inline bool is_own_sleep(struct task_state *state, struct task_s
 // slept by then for something else, since `slept_ns`, and nobody woke it. 0: none was.
 static __always_inline rts_u64 due_asleep(const struct task_state *state, rts_u64 slept_ns)
 {
-	rts_u64 now_ns = bpf_ktime_get_ns(), cut_ns = state->cut_ns, due_ns = state->timer_due_ns;
+	rts_u64 due_ns = state->cut_ns;
 
-	if (cut_ns > slept_ns && cut_ns > state->released_ns && cut_ns <= now_ns)
-		return cut_ns;
-	return due_ns > slept_ns && due_ns > state->released_ns && due_ns <= now_ns ? due_ns : 0;
+	if (due_ns <= slept_ns || due_ns <= state->released_ns)
+		due_ns = state->timer_due_ns;
+	if (due_ns <= slept_ns || due_ns <= state->released_ns)
+		return 0;
+	return due_ns <= bpf_ktime_get_ns() ? due_ns : 0;
 }
 
 // Others wake a target that waits for its next work. What the cycle was about is done, or an answer
 // is still to come.
 static __always_inline void cycle_waited(struct task_state *state, struct task_struct *task,
-		rts_u64 done_ns)
+		struct pt_regs *regs, rts_u64 done_ns)
 {
 	if (state->others)
 		cycle_close(state, task, done_ns);
 	state->in_cycle = 0;
-	if (state->armed_ns > done_ns && sleep_place(task) == state->released_at)
+	if (state->armed_ns > done_ns && sleep_place(regs) == state->released_at)
 		state->cut_ns = state->armed_ns;
 }
 
@@ -247,39 +245,39 @@ static __always_inline void cycle_sleeps(struct task_state *state, struct task_s
 		return;
 	cycle_close(state, task, done_ns);
 	state->released_ns = state->cycle_ns = due_ns;
-	state->in_cycle = 1;
+	// It is at something else still: whom it wakes it asks nothing for this.
+	state->in_cycle = 0;
 	state->others = 1;
 }
 
 // A target that slept, since `done_ns`, is woken: by its timer, or by others.
 static __always_inline void cycle_wake(struct task_state *state, struct cpu_state *cpu,
-		struct task_struct *task, rts_u64 done_ns)
+		struct task_struct *task, struct pt_regs *regs, rts_u64 done_ns)
 {
 	rts_u64 overdue_ns = state->overdue_ns;
 
-	if (task->flags & PF_KTHREAD)
-		return;
 	if (timer_in_progress(cpu)) {
 		bool was_late;
 
 		// It goes on with what it was kept from.
 		if (overdue_ns && overdue_ns == state->released_ns)
 			return;
-		if (!overdue_ns && is_own_sleep(state, task)) {
+		if (!overdue_ns && is_own_sleep(state, regs)) {
 			cycle_sleeps(state, task, done_ns);
 			return;
 		}
 		was_late = cycle_close(state, task, done_ns);
-		cycle_begin(state, task, overdue_ns ? overdue_ns : state->chain.origin_ns, was_late);
+		cycle_begin(state, task, regs, overdue_ns ? overdue_ns : state->chain.origin_ns,
+				was_late);
 		// It slept for something else when that was due.
 		state->others = overdue_ns && overdue_ns < state->woken_ns;
 		return;
 	}
-	if (is_answer(cpu, task, state, done_ns, sleep_place(task) == state->released_at)) {
+	if (is_answer(cpu, task, state, done_ns, sleep_place(regs) == state->released_at)) {
 		state->in_cycle = 1;
 		state->others++;
-	} else if (waits_for_work(state, task, done_ns)) {
-		cycle_waited(state, task, done_ns);
+	} else if (waits_for_work(state, regs, done_ns)) {
+		cycle_waited(state, task, regs, done_ns);
 	} else {
 		cycle_sleeps(state, task, done_ns);
 	}
@@ -289,12 +287,13 @@ static __always_inline void cycle_wake(struct task_state *state, struct cpu_stat
 static __always_inline void cycle_cut(struct task_state *state, struct task_struct *task,
 		rts_u64 now_ns)
 {
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	rts_u64 done_ns = now_ns;
 
-	if (!state->cycle_ns || !filter_target(state, task))
+	if (!state->cycle_ns || !regs || !filter_target(state, task))
 		return;
 	if (state->phase == PHASE_NONE) {
-		if (!task->__state || waits_for_work(state, task, state->slept_ns))
+		if (!task->__state || waits_for_work(state, regs, state->slept_ns))
 			done_ns = state->slept_ns;
 		else
 			state->others++;

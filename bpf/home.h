@@ -39,7 +39,7 @@ static __always_inline rts_u64 home_place(struct pt_regs *regs)
 
 	if (regs_in_futex(regs))
 		argument &= WORD_MASK;
-	return regs_instruction(regs) + (argument << 20);
+	return regs_task_instruction(regs) + (argument << 20);
 }
 
 // Whether a sleep that is over may have been inside of its work. A worker of a pool may wait for
@@ -72,15 +72,11 @@ static __always_inline void home_close(struct task_state *state, struct task_str
 
 // A target that slept, since `done_ns`, is woken: by a timer, or by others.
 static __always_inline void home_wake(struct task_state *state, struct cpu_state *cpu,
-		struct task_struct *task, rts_u64 now_ns, rts_u64 done_ns)
+		struct task_struct *task, struct pt_regs *regs, rts_u64 now_ns, rts_u64 done_ns)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	bool timer = timer_in_progress(cpu), works;
-	rts_u64 place;
+	rts_u64 place = home_place(regs);
 
-	if ((task->flags & PF_KTHREAD) || !regs)
-		return;
-	place = home_place(regs);
 	works = !timer || !sleeps_for_time(regs);
 	if (place == state->home_at) {
 		home_close(state, task, done_ns);

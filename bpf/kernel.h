@@ -229,6 +229,8 @@ struct pt_regs {
 	unsigned long sp;
 } RELOCATED;
 #define regs_instruction(regs) BPF_CORE_READ(regs, ip)
+// Of a task, whose registers the verifier knows: no call.
+#define regs_task_instruction(regs) ((regs)->ip)
 #define regs_user(regs) ((BPF_CORE_READ(regs, cs) & 3) == 3)
 #define CODE_BYTES 16 // an instruction that switches interrupts on, and the one in its shadow
 // Whether interrupts may have come back on right before `instruction`: behind `sti`, which holds
@@ -300,6 +302,7 @@ struct pt_regs {
 	rts_s32 syscallno;
 } RELOCATED;
 #define regs_instruction(regs) BPF_CORE_READ(regs, pc)
+#define regs_task_instruction(regs) ((regs)->pc)
 #define regs_user(regs) ((BPF_CORE_READ(regs, pstate) & 0xf) == 0)
 // Its instructions are not looked at.
 static __always_inline bool interrupts_came_on(rts_u64 instruction)

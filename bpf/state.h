@@ -186,6 +186,8 @@ struct task_state {
 	rts_u64 served_ns; // when it last got some; 0: not known
 	rts_u32 away; // sleeps elsewhere since then
 	struct wants asked;
+	rts_s32 client_of; // to whom it came last by itself with something to do
+	rts_u32 client_turns; // how often, less its answers
 	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last times between two, in a ring
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch

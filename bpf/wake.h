@@ -158,6 +158,23 @@ static __always_inline rts_u64 waits_since(struct cpu_state *cpu, const struct t
 	return now_ns - state->chain.origin_ns > DECISION_NS_MAX ? now_ns : 0;
 }
 
+// What the sleep that ends now was in the cycles of a target.
+static __always_inline void came_from_sleep(struct task_state *state, struct cpu_state *cpu,
+		struct task_struct *wakee, const struct wakeup *wakeup, rts_u64 now_ns)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(wakee);
+	rts_u64 done_ns = wakeup->slept ? wakeup->slept_ns : now_ns;
+	// One that is still on a run queue was about to sleep, and goes on.
+	bool slept = wakeup->slept || !wakee->on_rq;
+
+	if (!regs)
+		return;
+	if (slept || state->overdue_ns)
+		cycle_wake(state, cpu, wakee, regs, done_ns);
+	if (slept)
+		home_wake(state, cpu, wakee, regs, now_ns, done_ns);
+}
+
 // An activation begins.
 static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *wakee, const struct wakeup *wakeup)
@@ -177,16 +194,8 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	// A sleep that it is on its way to has the timer that was armed for it, or none.
 	if (!wakeup->slept && !state->arms)
 		state->armed_ns = 0;
-	if (wakeup->target && config.end_kind == RTS_END_BLOCKED) {
-		rts_u64 done_ns = wakeup->slept ? wakeup->slept_ns : now_ns;
-		// One that is still on a run queue was about to sleep, and goes on.
-		bool slept = wakeup->slept || !wakee->on_rq;
-
-		if (slept || state->overdue_ns)
-			cycle_wake(state, cpu, wakee, done_ns);
-		if (slept)
-			home_wake(state, cpu, wakee, now_ns, done_ns);
-	}
+	if (wakeup->target && config.end_kind == RTS_END_BLOCKED && !(wakee->flags & PF_KTHREAD))
+		came_from_sleep(state, cpu, wakee, wakeup, now_ns);
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->woken_ns = now_ns;
 	*(volatile rts_u8 *)&state->phase = PHASE_WOKEN;

@@ -385,6 +385,44 @@ fn is_kept_from_its_timer(mut socket: UnixStream, mut other: UnixStream) {
     }
 }
 
+/// One loop for a steady timer and for a client, who is answered, and asks again after a while of
+/// its own. Some of the answers take a nap. The longest turn, by the loop's own clock.
+fn answers_beside_its_timer(mut socket: UnixStream) -> Duration {
+    let timer = steady_timer();
+    let mut longest = 0;
+    for turn in 0..6 * CYCLES {
+        let mut fds = [
+            PollFd::new(&timer, PollFlags::IN),
+            PollFd::new(&socket, PollFlags::IN),
+        ];
+        poll(&mut fds, None).expect("polled");
+        let begin_ns = scene::monotonic_ns();
+        let has = fds
+            .each_ref()
+            .map(|fd| fd.revents().contains(PollFlags::IN));
+        if has[1] {
+            answered(&mut socket);
+            if turn % 9 == 8 {
+                std::thread::sleep(2 * PERIOD);
+            }
+            socket.write_all(&[0]).expect("an answer");
+        }
+        if has[0] {
+            rustix::io::read(&timer, &mut [0; 8]).expect("read");
+        }
+        longest = longest.max(scene::monotonic_ns() - begin_ns);
+    }
+    Duration::from_ns(longest)
+}
+
+/// Asks, and waits for the answer; then it sleeps.
+fn asks_and_sleeps(mut socket: UnixStream) {
+    become_task("scene-client", ASIDE, 10);
+    while socket.write_all(&[0]).is_ok() && socket.read_exact(&mut [0]).is_ok() {
+        std::thread::sleep(SLOW);
+    }
+}
+
 /// Asks one thread once, which never sleeps, and wakes it in each cycle. The longest cycle, by the
 /// victim's own clock.
 fn is_woken_by_one_that_runs_on() -> Duration {
@@ -623,4 +661,17 @@ fn cycles_of_a_timer_are_as_long_as_they_were_and_late_ones_do_not_hide_that_it_
     );
     let often = only_one(&found, "scene-vic-often");
     assert!(often.over >= 8, "{often:?}");
+    // Who was answered, and asks for the next thing, prolongs nothing.
+    let mut longest = Duration::ZERO;
+    scene_with(asks_and_sleeps, "scene-vic-side", 10, |socket| {
+        longest = answers_beside_its_timer(socket);
+    });
+    let found = watch.sleeps_inside().expect("read");
+    let beside = found.iter().filter(|one| one.task.comm == "scene-vic-side");
+    let worst = beside.map(|one| one.worst.duration()).max();
+    let longest = longest + Duration::from_ns(PERIOD.as_nanos() as i64);
+    assert!(
+        worst.is_some_and(|worst| worst < longest),
+        "{longest} {found:#?}"
+    );
 }
