@@ -59,6 +59,27 @@ const CALLS: &[(&str, u64)] = calls! {
     SYS_futex_waitv SYS_set_mempolicy_home_node SYS_mseal
 };
 
+/// Newer ones, which have one number on all machines: scripts/syscall.tbl of Linux 6.18.
+const NEW: &[(&str, u64)] = &[
+    ("cachestat", 451),
+    ("map_shadow_stack", 453),
+    ("futex_wake", 454),
+    ("futex_wait", 455),
+    ("futex_requeue", 456),
+    ("statmount", 457),
+    ("listmount", 458),
+    ("lsm_get_self_attr", 459),
+    ("lsm_set_self_attr", 460),
+    ("lsm_list_modules", 461),
+    ("setxattrat", 463),
+    ("getxattrat", 464),
+    ("listxattrat", 465),
+    ("removexattrat", 466),
+    ("open_tree_attr", 467),
+    ("file_getattr", 468),
+    ("file_setattr", 469),
+];
+
 /// Calls of this machine alone.
 #[cfg(target_arch = "x86_64")]
 const CALLS_HERE: &[(&str, u64)] = calls! {
@@ -78,7 +99,7 @@ const CALLS_HERE: &[(&str, u64)] = &[];
 const PREFIX: &str = "SYS_";
 
 fn calls() -> impl Iterator<Item = (&'static str, u64)> {
-    let all = CALLS.iter().chain(CALLS_HERE);
+    let all = CALLS.iter().chain(CALLS_HERE).chain(NEW);
     all.map(|(name, number)| (name.trim_start_matches(PREFIX), *number))
 }
 
