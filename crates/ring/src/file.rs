@@ -132,16 +132,22 @@ impl RingFile {
         if !self.layout.has_sets() {
             return self.take(0);
         }
-        let suits: [(&dyn Fn(u64) -> bool, u64); 4] = [
-            (&|owner| owner == session, 0),
-            (&|owner| owner != 0 && !is_live(owner), 0),
-            (&|owner| owner == 0, ring_bytes),
-            (&|owner| owner == 0, 0),
+        // Also events that were switched on without a recorder wait for one: before a set is chosen
+        // for its size, one is that has something to read.
+        let suits: [(&dyn Fn(u64) -> bool, u64, bool); 5] = [
+            (&|owner| owner == session, 0, false),
+            (&|owner| owner != 0 && !is_live(owner), 0, false),
+            (&|owner| owner == 0, 0, true),
+            (&|owner| owner == 0, ring_bytes, false),
+            (&|owner| owner == 0, 0, false),
         ];
-        for (suits, ring_bytes) in suits {
+        for (suits, ring_bytes, has_to_hold) in suits {
             for set in 0..self.layout.sets() {
                 let fits = self.layout.can_have(set, ring_bytes);
-                if !fits || !suits(self.session_of(set)?) || !self.take(set)? {
+                if !fits || !suits(self.session_of(set)?) {
+                    continue;
+                }
+                if has_to_hold && !self.holds_something(set)? || !self.take(set)? {
                     continue;
                 }
                 // Another recorder may have been here before the lock was ours.

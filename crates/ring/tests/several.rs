@@ -222,3 +222,15 @@ proptest! {
         prop_assert_eq!(enabled == rings::ENABLED, alone);
     }
 }
+
+#[test]
+fn what_was_recorded_without_a_recorder_waits_for_one_whatever_size_that_wants() {
+    let source = "#include <rtscope/event.h>\n\
+                  int main(void) { for (int i = 0; i < 100; i++) RTSCOPE_EVENT(app, step); \
+                  return 0; }";
+    let program = build("without_a_recorder", source);
+    let (_folder, mut files) = traced::run(&program, &[("RTSCOPE_EVENTS", "app")]);
+    let file = &mut files[0];
+    assert!(file.claim(7, &nobody, 4 << 20).expect("asked"));
+    assert!(file.holds_something(file.layout().set).expect("asked"));
+}
