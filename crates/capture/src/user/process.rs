@@ -202,8 +202,10 @@ impl Process {
         common: &Common,
         (recorders, forgotten): (&Recorders, &Forgotten),
     ) -> Result<Self> {
-        let left = Process::left_of_user(&directory, common)?;
-        let ring_bytes = common.late_room.map_or(0, |room| room.next(left));
+        let ring_bytes = match common.late_room {
+            Some(room) => Process::next_size(room, &directory, common)?,
+            None => 0,
+        };
         claim(&mut file, recorders, ring_bytes)?;
         let mode_before = file.mode()?;
         match (common.in_flight, mode_before) {
@@ -621,12 +623,11 @@ impl Process {
         self.add_lanes(mode, common)
     }
 
-    /// What is left for rings where all programs of a user have a bound.
-    fn left_of_user(directory: &Directory, common: &Common) -> Result<Option<u64>> {
-        let Some(most) = common.wanted.user_bytes else {
-            return Ok(None);
-        };
-        Ok(Some(most.saturating_sub(directory.memory_bytes()?)))
+    /// How large rings become that have no size yet.
+    fn next_size(room: &LateRoom, directory: &Directory, common: &Common) -> Result<u64> {
+        let taken = directory.memory_bytes()?;
+        let most = common.wanted.user_bytes;
+        Ok(room.next(taken, most.map(|most| most.saturating_sub(taken))))
     }
 
     /// Rings that nobody needed before become as large as is asked for, or as there is room.
@@ -634,9 +635,8 @@ impl Process {
         let Some(late_room) = common.late_room else {
             return Ok(());
         };
-        let left = Process::left_of_user(&self.directory, common)?;
         let had_size = self.file.layout().has_size;
-        let bytes = late_room.next(left);
+        let bytes = Process::next_size(late_room, &self.directory, common)?;
         if !had_size && !late_room.allows(bytes) {
             self.file.leave_without_size(Errno::OVERFLOW);
             return Ok(());

@@ -123,15 +123,18 @@ impl LateRoom {
         self.used_bytes.set(used_bytes);
     }
 
-    /// For the next process, of whose user so much is left where all of a user have a bound.
-    pub fn next(&self, left_of_user: Option<u64>) -> u64 {
-        let memory_left = self.memory_left();
+    /// For the next process, in whose folder all files take so much memory, and of whose user so
+    /// much is left where all of a user have a bound. Programs that start meanwhile take some that
+    /// nobody told us of.
+    pub fn next(&self, taken_bytes: u64, left_of_user: Option<u64>) -> u64 {
         if let Some(bytes) = self.asked_bytes {
             return bytes;
         }
+        let memory_left = self.memory_left();
+        let used_bytes = self.used_bytes.get().max(taken_bytes / self.cpus);
         let of_user = left_of_user.map(|left| left / USER_PARTS / self.cpus);
         let of_memory = memory_left / LEFT_PARTS / self.cpus;
-        let most = share(self.all_bytes, self.used_bytes.get()).min(of_memory);
+        let most = share(self.all_bytes, used_bytes).min(of_memory);
         let most = of_user.map_or(most.max(RING_BYTES_MIN), |of_user| {
             most.min(of_user).max(2 * abi::rings::SUBBUFFER_BYTES_MIN)
         });
@@ -211,6 +214,29 @@ mod tests {
         let mut asked = RingRoom::of(Some(64 * MIB), 0, 2);
         assert!(!asked.note(1 << 40));
         assert_eq!(asked.line(), format!("!ring {}", 64 * MIB));
+    }
+
+    #[test]
+    fn who_ran_before_takes_a_part_of_what_all_others_leave() {
+        let room = LateRoom::new(&RingRoom::of(None, 24_000 * MIB, 2), 2);
+        room.memory_left.set(Some((Instant::now(), u64::MAX)));
+        let check = |used_mib: u64, taken_mib: u64, left: Option<u64>, expect: u64| {
+            room.note(used_mib * MIB);
+            room.memory_left.set(Some((Instant::now(), u64::MAX)));
+            let next = room.next(taken_mib * MIB, left);
+            assert_eq!(next, expect, "{used_mib} {taken_mib} {left:?}");
+        };
+        check(0, 0, None, 8 * MIB);
+        check(136, 0, None, 4 * MIB);
+        // Of both CPUs.
+        check(0, 272, None, 4 * MIB);
+        check(255, 0, None, 64 << 10);
+        check(0, 0, Some(64 * MIB), 64 << 10);
+        check(0, 0, Some(0), 8 << 10);
+        room.note(0);
+        room.took(136 * MIB);
+        assert_eq!(room.next(0, None), 4 * MIB);
+        assert!(!room.allows(u64::MAX));
     }
 
     #[test]
