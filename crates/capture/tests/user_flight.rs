@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capture::{RecordConfig, UserConfig, Whose, fly, look, require_rings};
+use capture::{RecordConfig, UserConfig, Whose, fly, look, record, require_rings};
 use event::{ErrorKind, TimeRange};
 use host::capabilities::Capabilities;
 use testkit::{Traced, build_traced};
@@ -136,6 +136,16 @@ fn rings_in_flight_keep_the_newest_and_looking_changes_nothing() {
     child.wait().expect("gone");
     stop.store(true, Ordering::Release);
     flying.join().expect("no panic").expect("it flew");
+    // A recording that begins later has no part in it, and leaves it there.
+    let user = UserConfig::new(&["flight".to_owned()]).expect("a pattern");
+    let later = RecordConfig {
+        kernel: false,
+        user: Some(user.in_directory(scene.shared.path())),
+        duration: Some(event::Duration::from_ms(300)),
+        ..RecordConfig::new(scene.folder.path().join("later"))
+    };
+    let nothing = record(&later, &Capabilities::default(), "test").expect_err("nobody was traced");
+    assert_eq!(nothing.kind(), ErrorKind::NotFound, "{nothing:#}");
     let recovered = scene.look("recovered", Whose::Dead, true);
     let recovered = recovered.expect("a trace");
     assert!(recovered == first, "{} of {}", recovered.len(), first.len());

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Error, ErrorKind, Result};
-use ring::{Announced, Directory, RecorderLock, RingFile};
+use ring::{Announced, Directory, Liveness, Mode, RecorderLock, RingFile};
 
 use super::clock::CounterClock;
 use super::forgotten::Forgotten;
@@ -323,6 +323,10 @@ impl Place {
                 return None;
             }
             Ok(Some(file)) if file.described_bytes() > described_bytes_max => return Some(name),
+            Ok(Some(file)) if is_of_a_former_flight(&file, shared) => {
+                self.names.insert(name);
+                return None;
+            }
             Ok(Some(file)) => self.attach(file, shared),
             Err(error) => Err(error),
         };
@@ -580,6 +584,23 @@ impl Drop for Place {
             let _ = self.directory.remove(farewell);
         }
     }
+}
+
+/// Whether a process that ended before the recording began left what a flight recorder kept: it is
+/// there for `snapshot` and `recover`, and no part of what is recorded now.
+fn is_of_a_former_flight(file: &RingFile, shared: &Shared) -> bool {
+    let is_flight = |set: u32| {
+        let mode = file.mode_of(set);
+        mode.is_ok_and(|mode| mode == Mode::Overwrite) && file.holds_something(set).unwrap_or(true)
+    };
+    let sets = if file.layout().has_sets() {
+        file.layout().sets()
+    } else {
+        1
+    };
+    file.layout().begin_ns < shared.wanted.begin_ns
+        && (0..sets).any(is_flight)
+        && file.liveness() == Liveness::Dead
 }
 
 #[cfg(test)]

@@ -246,6 +246,8 @@ impl Process {
             let kept = ring::overwritten_before(file.layout(), window.head);
             let began_with_us = file.layout().begin_ns >= common.wanted.begin_ns;
             let next = match mode_before {
+                // A flight recorder's that has gone: its history is no part of this recording.
+                Mode::Overwrite if common.late_room.is_some() && !began_with_us => window.head,
                 Mode::Overwrite => window.tail.max(kept),
                 Mode::Discard | Mode::Block => window.tail,
             };
