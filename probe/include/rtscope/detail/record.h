@@ -220,6 +220,7 @@ rtscope_claim_(const struct rtscope_object *object, struct rtscope_place_ *place
     struct rtscope_ring *const ring = rings + cpu;
     const uint64_t head = *(volatile uint64_t *)&ring->head;
     const uint64_t ring_bytes = RTSCOPE_NOW_(object->ring_bytes);
+    const uint64_t subbuffer_bytes = RTSCOPE_NOW_(object->subbuffer_bytes);
     const uint64_t end = head + words * 8;
     place->time = rtscope_counter_();
     place->cpu = cpu;
@@ -231,7 +232,7 @@ rtscope_claim_(const struct rtscope_object *object, struct rtscope_place_ *place
                                      (head & RTSCOPE_NOW_(object->ring_mask)));
     /* In one sub-buffer, and not over what is still to be read. */
     return __builtin_expect(
-        ((head ^ (end - 1)) < RTSCOPE_NOW_(object->subbuffer_bytes)) &
+        ((head ^ (end - 1)) < subbuffer_bytes) &
             (end - *(volatile uint64_t *)&ring->tail <= ring_bytes),
         1);
 }
