@@ -120,6 +120,9 @@ pub(super) struct Place {
     names: HashSet<String>,
     /// Files that were read to their ends, and stay for other recorders.
     left: HashSet<String>,
+    /// Those that found no room beside others and never had any since: who ends without an event
+    /// leaves no file that could be counted.
+    waiting: HashSet<String>,
     /// By what their files are, whatever they are called.
     identities: HashMap<(u64, u64), String>,
     looked: Looked,
@@ -166,6 +169,7 @@ impl Place {
             next: 0,
             names: HashSet::new(),
             left: HashSet::new(),
+            waiting: HashSet::new(),
             identities: HashMap::new(),
             looked: Looked::default(),
             cpus: housekeeping::cpus_possible(),
@@ -230,7 +234,13 @@ impl Place {
             if self.names.contains(&name) || self.left.contains(&name) {
                 continue;
             }
-            if effort.spent() > TURN_MAX || self.processes.len() >= self.processes_max {
+            if self.processes.len() >= self.processes_max {
+                self.waiting.insert(name);
+                self.looked.leaves_some = true;
+                self.looked.passes_by = true;
+                continue;
+            }
+            if effort.spent() > TURN_MAX {
                 self.looked.leaves_some = true;
                 self.looked.passes_by = true;
                 break;
@@ -280,6 +290,7 @@ impl Place {
             true => self.directory.count(is_out).unwrap_or_default(),
             false => 0,
         };
+        let count = count.max(self.waiting.len());
         if count > 0 {
             refusals.add(path, &self.left_out(count));
         }
@@ -330,6 +341,7 @@ impl Place {
             Ok(Some(file)) => self.attach(file, shared),
             Err(error) => Err(error),
         };
+        self.waiting.remove(&name);
         match taken {
             Ok((process, identity)) => {
                 self.processes.push(process);
@@ -639,6 +651,14 @@ mod tests {
         ];
         check(true, 12, &files);
         check(true, PROCESSES_MAX, &["4096 others", "by RTSCOPE_DIR"]);
+        // Those that have ended since are counted too.
+        let gone = (0..6000).map(|number| format!("rings-{number}-2"));
+        place.waiting = gone.collect();
+        let mut refusals = Refusals::default();
+        place.looked.passed_by = false;
+        place.say_left_out(&mut refusals);
+        let said = refusals.into_said();
+        assert!(said[0].contains("6000 processes of"), "{said:?}");
     }
 
     #[test]
