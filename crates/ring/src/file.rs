@@ -59,6 +59,10 @@ pub struct RingFile {
     without_memory: Cell<Option<Errno>>,
 }
 
+/// Whose a set of rings may be to be taken, how large its rings, and whether it has to hold
+/// something.
+type Suits<'a> = (&'a dyn Fn(u64) -> bool, u64, bool);
+
 /// What is wrong with the file `name`.
 fn named(name: &str, error: Error) -> Error {
     let named = Error::new(error.kind(), format!("{name}: {}", error.what()));
@@ -134,7 +138,7 @@ impl RingFile {
         }
         // Also events that were switched on without a recorder wait for one: before a set is chosen
         // for its size, one is that has something to read.
-        let suits: [(&dyn Fn(u64) -> bool, u64, bool); 5] = [
+        let suits: [Suits; 5] = [
             (&|owner| owner == session, 0, false),
             (&|owner| owner != 0 && !is_live(owner), 0, false),
             (&|owner| owner == 0, 0, true),
