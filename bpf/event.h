@@ -380,6 +380,7 @@ struct rts_counters {
 	rts_u64 renamed; // targets that are called otherwise now, and are none any more
 	rts_u64 unslept; // programs that never slept, and were at work for longer than the threshold
 	rts_u64 start_ups; // of targets, longer than the threshold: nobody waits for them
+	rts_u64 overlooked; // targets' waits beyond the time-out that were over before a look
 	rts_u64 buckets[RTS_BUCKETS_MAX];
 };
 

@@ -247,14 +247,18 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 	}
 	return code[CODE_BYTES - 1] == 0x9d;
 }
-#define regs_call(regs) ((rts_s32)(regs)->orig_ax)
-#define regs_in_futex(regs) ((regs)->orig_ax == 202)
+#define USER32_CS 0x23
+// Programs of 32 bits have calls of other numbers: none of those that are looked for.
+#define regs_of_32_bits(regs) ((regs)->cs == USER32_CS)
+#define regs_number(regs) (regs_of_32_bits(regs) ? -1L : (long)(regs)->orig_ax)
+#define regs_call(regs) ((rts_s32)regs_number(regs))
+#define regs_in_futex(regs) (regs_number(regs) == 202)
 // epoll_wait, epoll_pwait, epoll_pwait2
 #define regs_in_epoll_wait(regs)                                                                   \
-	((regs)->orig_ax == 232 || (regs)->orig_ax == 281 || (regs)->orig_ax == 441)
-#define regs_in_flock(regs) ((regs)->orig_ax == 73)
-#define regs_in_fcntl(regs) ((regs)->orig_ax == 72)
-#define regs_in_accept(regs) ((regs)->orig_ax == 43 || (regs)->orig_ax == 288)
+	(regs_number(regs) == 232 || regs_number(regs) == 281 || regs_number(regs) == 441)
+#define regs_in_flock(regs) (regs_number(regs) == 73)
+#define regs_in_fcntl(regs) (regs_number(regs) == 72)
+#define regs_in_accept(regs) (regs_number(regs) == 43 || regs_number(regs) == 288)
 // Its way into the kernel was no system call: an exception, or an interrupt.
 #define regs_in_exception(regs) ((rts_s64)(regs)->orig_ax == -1)
 #define regs_futex_word(regs) ((regs)->di)
@@ -269,24 +273,24 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_argument_3(regs) ((regs)->cx)
 #define regs_argument_4(regs) ((regs)->r8)
 #define regs_argument_5(regs) ((regs)->r9)
-#define regs_in_nanosleep(regs) ((regs)->orig_ax == 35)
-#define regs_in_clock_nanosleep(regs) ((regs)->orig_ax == 230)
-#define regs_in_restart(regs) ((regs)->orig_ax == 219)
+#define regs_in_nanosleep(regs) (regs_number(regs) == 35)
+#define regs_in_clock_nanosleep(regs) (regs_number(regs) == 230)
+#define regs_in_restart(regs) (regs_number(regs) == 219)
 // select and pselect6, poll and ppoll: with how many files.
-#define regs_in_select(regs) ((regs)->orig_ax == 23 || (regs)->orig_ax == 270)
-#define regs_in_poll(regs) ((regs)->orig_ax == 7 || (regs)->orig_ax == 271)
+#define regs_in_select(regs) (regs_number(regs) == 23 || regs_number(regs) == 270)
+#define regs_in_poll(regs) (regs_number(regs) == 7 || regs_number(regs) == 271)
 #define regs_select_files(regs) ((regs)->di)
 #define regs_poll_files(regs) ((regs)->si)
-#define regs_in_uring_enter(regs) ((regs)->orig_ax == 426)
-#define regs_in_exec(regs) ((regs)->orig_ax == 59 || (regs)->orig_ax == 322)
+#define regs_in_uring_enter(regs) (regs_number(regs) == 426)
+#define regs_in_exec(regs) (regs_number(regs) == 59 || regs_number(regs) == 322)
 // write, writev, sendto, sendmsg, sendmmsg
 #define regs_in_write(regs)                                                                        \
-	((regs)->orig_ax == 1 || (regs)->orig_ax == 20 || (regs)->orig_ax == 44 ||                 \
-	 (regs)->orig_ax == 46 || (regs)->orig_ax == 307)
+	(regs_number(regs) == 1 || regs_number(regs) == 20 || regs_number(regs) == 44 ||           \
+	 regs_number(regs) == 46 || regs_number(regs) == 307)
 // setpriority, sched_setparam, sched_setscheduler, sched_setattr
 #define regs_in_set_priority(regs)                                                                 \
-	((regs)->orig_ax == 141 || (regs)->orig_ax == 142 || (regs)->orig_ax == 144 ||             \
-	 (regs)->orig_ax == 314)
+	(regs_number(regs) == 141 || regs_number(regs) == 142 || regs_number(regs) == 144 ||       \
+	 regs_number(regs) == 314)
 #define regs_stack_pointer(regs) ((regs)->sp)
 #define regs_frame_pointer(regs) ((regs)->bp)
 #define regs_sleep_clock(regs) ((regs)->di)
@@ -309,6 +313,8 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 {
 	return true;
 }
+#define regs_of_32_bits(regs) ((regs)->pstate & PSR_MODE32_BIT)
+#define PSR_MODE32_BIT 0x10
 #define regs_call(regs) ((regs)->syscallno)
 #define regs_in_futex(regs) ((regs)->syscallno == 98)
 #define regs_in_epoll_wait(regs) ((regs)->syscallno == 22 || (regs)->syscallno == 441)

@@ -173,6 +173,15 @@ static __always_inline bool was_busy(const struct task_state *state, rts_u64 now
 	return state->slept_ns > due_ns && 2 * (state->slept_ns - due_ns) >= now_ns - due_ns;
 }
 
+// A wait beyond the time-out that is over is told by nobody who looks later.
+static __always_inline void overlook(const struct task_state *state, rts_u64 now_ns)
+{
+	if (state->waiting_reported || state->starts == STARTS_NAMED)
+		return;
+	if ((rts_s64)(now_ns - activation_origin(state)) >= (rts_s64)config.waiting_ns)
+		COUNT(overlooked);
+}
+
 static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *next, struct task_struct *prev, rts_u64 now_ns)
 {
@@ -181,6 +190,8 @@ static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct t
 	if (!filter_target(state, next) && !state->was_target)
 		return;
 	state->busy = was_busy(state, now_ns);
+	if (config.waiting_ns)
+		overlook(state, now_ns);
 	if (config.end_kind == RTS_END_SWITCH_IN)
 		hit_switch_in(ctx, state, cpu, next, prev, now_ns);
 	else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// System calls, from their entry to their exit: key is the call's number, detail its result. With
+// System calls, from their entry to their exit: key is the call's number, with RTS_CALL_OF_32_BITS
+// where that is of the table for programs of 32 bits, detail its result. With
 // stacks, the one on which it waited when the threshold passed.
 
 #define TRACKER_OPEN_IN_TASKS
@@ -14,6 +15,8 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct tracker_task *state;
 
+	if (regs_of_32_bits(regs))
+		number |= RTS_CALL_OF_32_BITS;
 	if (!tracker_only(number))
 		return 0;
 	state = tracker_task(current);

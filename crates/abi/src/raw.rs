@@ -129,6 +129,7 @@ pub struct Counters {
     pub renamed: u64,
     pub unslept: u64,
     pub start_ups: u64,
+    pub overlooked: u64,
     pub buckets: [u64; BUCKETS_MAX],
 }
 

@@ -23,6 +23,7 @@ pub const OPEN_MAX: usize = 16384;
 pub const SMALL_FIRST: i64 = -16;
 pub const SMALL_KEYS: usize = 512;
 pub const SMALL_SERIES: usize = 2;
+pub const CALL_OF_32_BITS: usize = 1 << 29;
 pub const TRACKED_OPEN: u8 = 1;
 pub const PAIR_NUMBERS: usize = 2;
 pub const PAIR_ARGUMENTS: usize = 8;

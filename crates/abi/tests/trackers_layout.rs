@@ -77,6 +77,7 @@ fn constants(claims: &mut Claims) {
         ("RTS_OPEN_MAX", OPEN_MAX),
         ("RTS_TRACKED_OPEN", TRACKED_OPEN as usize),
         ("-RTS_SMALL_FIRST", -SMALL_FIRST as usize),
+        ("RTS_CALL_OF_32_BITS", CALL_OF_32_BITS),
         ("RTS_SMALL_KEYS", SMALL_KEYS),
         ("RTS_SMALL_SERIES", SMALL_SERIES),
         ("RTS_PAIR_NUMBERS", PAIR_NUMBERS),

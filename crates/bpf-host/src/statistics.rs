@@ -49,6 +49,8 @@ pub struct Statistics {
     /// What tasks did from when they became targets (by their name, or as they were born and gave
     /// themselves a priority) to their first sleep, where that was longer than the threshold.
     pub start_ups: u64,
+    /// Waits of targets beyond the time-out that were over before the next look: no hit tells them.
+    pub overlooked: u64,
 }
 
 impl Statistics {
@@ -85,6 +87,7 @@ impl Statistics {
             sum.renamed += counters.renamed;
             sum.unslept += counters.unslept;
             sum.start_ups += counters.start_ups;
+            sum.overlooked += counters.overlooked;
         }
         sum.lost += recursion_misses(object);
         Ok(sum)

@@ -22,6 +22,9 @@ const OPERATIONS: &[(u64, &str)] = &[
     (35, "driver out"),
 ];
 
+/// In the key of a system call: its number is of the table for programs of 32 bits.
+const OF_32_BITS: u64 = abi::trackers::CALL_OF_32_BITS as u64;
+
 /// What a key of `tracker` is called, as people read it.
 pub fn key_name(
     tracker: &Tracker,
@@ -30,6 +33,7 @@ pub fn key_name(
     symbols: &Symbols,
 ) -> String {
     match tracker.key {
+        KeyKind::Call if key & OF_32_BITS != 0 => format!("32-bit call {}", key & !OF_32_BITS),
         KeyKind::Call => call_name(key).map_or_else(|| format!("call {key}"), str::to_owned),
         KeyKind::Task => format!("{label} (tid {key})"),
         KeyKind::Irq => interrupt(key as i64 as i32),

@@ -116,11 +116,14 @@ fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcom
         dropped,
         samples,
         undated,
+        overlooked,
         ..
     } = status.statistics;
     match (lost + dropped, status.hits) {
         (1.., _) => Outcome::Inconclusive,
         (0, 1..) if has_budget => Outcome::Exceeded,
+        // As `has_budget` has it, a time-out alone is one; no hit tells these.
+        (0, 0) if has_budget && overlooked > 0 => Outcome::Exceeded,
         _ if status.statistics.unjudged() > 0 => Outcome::Inconclusive,
         (0, 0) if slept || asks && (samples == 0 || undated > 0) => Outcome::Inconclusive,
         _ => Outcome::Fine,
@@ -238,5 +241,7 @@ mod tests {
         // Judged from their own timers.
         check(|found| &mut found.unseen, 0, Outcome::Fine);
         check(|found| &mut found.undated, 0, Outcome::Inconclusive);
+        // Late for a time-out, and never told as a hit.
+        check(|found| &mut found.overlooked, 0, Outcome::Exceeded);
     }
 }

@@ -23,7 +23,8 @@ use super::hits_page::HitsView;
 use super::json::{cost_json, hit_line, snapshot_json};
 use super::pinned;
 use super::scope::{
-    Scope, asked, has_judged, slept_json, slept_text, start_ups_text, unjudged_text, unslept_text,
+    Scope, asked, has_judged, overlooked_text, slept_json, slept_text, start_ups_text,
+    unjudged_text, unslept_text,
 };
 use super::targets::{Matched, Whom};
 use super::threads::name_now;
@@ -137,6 +138,7 @@ impl Observer {
             whom: whom.clone(),
             until: options.until,
             asked: asked(options),
+            timeout: options.timeout,
         };
         Observer {
             json: options.json,
@@ -254,6 +256,7 @@ impl Observer {
                 "renamed": statistics.renamed,
                 "unslept": statistics.unslept,
                 "start_ups": statistics.start_ups,
+                "overlooked": statistics.overlooked,
                 "causes": self.book.causes.json(),
                 "until": self.scope.until_name(),
                 "calls_in_short": self.calls_in_short,
@@ -279,6 +282,7 @@ impl Observer {
         text += &slept_text(self.scope.asked, status);
         text += &unslept_text(self.scope.asked, statistics);
         text += &start_ups_text(self.scope.asked, statistics);
+        text += &overlooked_text(self.scope.timeout, statistics);
         if self.calls_in_short > 0 {
             let _ = writeln!(
                 text,

@@ -20,6 +20,8 @@ pub(super) struct Scope {
     pub until: Until,
     /// What is late by itself, if that was asked for.
     pub asked: Option<Duration>,
+    /// What may be waited for until it is told.
+    pub timeout: Option<Duration>,
 }
 
 impl Scope {
@@ -160,6 +162,21 @@ pub(super) fn start_ups_text(asked: Option<Duration>, statistics: &Statistics) -
     format!(
         "{those} took longer than {over:#}: what a task does before its first sleep, once it is \
          made or has its name, is not judged\n"
+    )
+}
+
+/// Waits that were too long for `--timeout`, and over before anybody looked.
+pub(super) fn overlooked_text(timeout: Option<Duration>, statistics: &Statistics) -> String {
+    let Some(timeout) = timeout.filter(|_| statistics.overlooked > 0) else {
+        return String::new();
+    };
+    let those = match statistics.overlooked {
+        1 => "1 more waited".to_owned(),
+        all => format!("{all} more waited"),
+    };
+    format!(
+        "{those} for longer than {timeout:#} and ran again before the next look at who waits: \
+         --over {timeout:#} tells each\n"
     )
 }
 
@@ -314,6 +331,7 @@ mod tests {
                 whom,
                 until,
                 asked: None,
+                timeout: None,
             };
             assert_eq!(scope.judged(&status, nobody), expect);
         };
@@ -386,6 +404,24 @@ mod tests {
                      made or has its name, is not judged\n";
         check(Some(9), 1, &format!("1 start-up {scope}"));
         check(Some(9), 2, &format!("2 start-ups {scope}"));
+    }
+
+    #[test]
+    fn waits_that_were_over_before_a_look_are_told_beside_the_time_out() {
+        let check = |timeout_ms: Option<i64>, overlooked, expect: &str| {
+            let statistics = Statistics {
+                overlooked,
+                ..Statistics::default()
+            };
+            let text = overlooked_text(timeout_ms.map(Duration::from_ms), &statistics);
+            assert_eq!(text, expect);
+        };
+        check(Some(30), 0, "");
+        check(None, 2, "");
+        let rest = "waited for longer than 30ms and ran again before the next look at who waits: \
+                    --over 30ms tells each\n";
+        check(Some(30), 1, &format!("1 more {rest}"));
+        check(Some(30), 2, &format!("2 more {rest}"));
     }
 
     #[test]
