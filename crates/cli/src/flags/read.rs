@@ -80,8 +80,9 @@ pub struct Diagnose {
     /// Late means longer than DUR, as in 100us
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,
-    /// The N worst activations; where no task is named, also N that others took most of, and N of
-    /// the kernel's threads
+    /// The N worst activations
+    ///
+    /// Where no task is named, also N that others took most of, and N of the kernel's threads.
     #[arg(long, value_name = "N")]
     pub worst: Option<u64>,
     /// The part to look at.

@@ -233,37 +233,7 @@ impl Observer {
         self.board = None;
         let statistics = &status.statistics;
         if self.json {
-            let quantile = |q: f64| statistics.quantile(q).map(Duration::as_ns);
-            let end = json!({
-                "type": "end",
-                "elapsed_ns": status.elapsed.as_ns(),
-                "hits": status.hits,
-                "samples": statistics.samples,
-                "worst_ns": statistics.worst.as_ns(),
-                "p50_ns": quantile(0.5),
-                "p99_ns": quantile(0.99),
-                "p99_9_ns": quantile(0.999),
-                "suppressed": statistics.suppressed,
-                "lost": statistics.lost,
-                "dropped": statistics.dropped,
-                "stale": statistics.stale,
-                "repaired": statistics.repaired,
-                "untracked": statistics.untracked,
-                "unseen": statistics.unseen,
-                "undated": statistics.undated,
-                "unplaced": statistics.unplaced,
-                "unmeant": statistics.unmeant,
-                "renamed": statistics.renamed,
-                "unslept": statistics.unslept,
-                "start_ups": statistics.start_ups,
-                "overlooked": statistics.overlooked,
-                "causes": self.book.causes.json(),
-                "until": self.scope.until_name(),
-                "calls_in_short": self.calls_in_short,
-                "sleeps_inside": slept_json(status),
-                "exec": self.exec.as_ref().map(|_| self.running.json()),
-                "cost": cost_json(status),
-            });
+            let end = self.end_json(status);
             return self.json_line(end);
         }
         let mut text = self.book.text();
@@ -297,6 +267,42 @@ impl Observer {
             .and_then(Command::left)
             .unwrap_or_default();
         tell(&text)
+    }
+
+    /// The last line, where lines are for programs.
+    fn end_json(&self, status: &Status) -> Value {
+        let statistics = &status.statistics;
+        let quantile = |q: f64| statistics.quantile(q).map(Duration::as_ns);
+        json!({
+            "type": "end",
+            "elapsed_ns": status.elapsed.as_ns(),
+            "hits": status.hits,
+            "samples": statistics.samples,
+            "worst_ns": statistics.worst.as_ns(),
+            "p50_ns": quantile(0.5),
+            "p99_ns": quantile(0.99),
+            "p99_9_ns": quantile(0.999),
+            "suppressed": statistics.suppressed,
+            "lost": statistics.lost,
+            "dropped": statistics.dropped,
+            "stale": statistics.stale,
+            "repaired": statistics.repaired,
+            "untracked": statistics.untracked,
+            "unseen": statistics.unseen,
+            "undated": statistics.undated,
+            "unplaced": statistics.unplaced,
+            "unmeant": statistics.unmeant,
+            "renamed": statistics.renamed,
+            "unslept": statistics.unslept,
+            "start_ups": statistics.start_ups,
+            "overlooked": statistics.overlooked,
+            "causes": self.book.causes.json(),
+            "until": self.scope.until_name(),
+            "calls_in_short": self.calls_in_short,
+            "sleeps_inside": slept_json(status),
+            "exec": self.exec.as_ref().map(|_| self.running.json()),
+            "cost": cost_json(status),
+        })
     }
 
     fn json_line(&mut self, mut line: Value) -> Result<()> {
