@@ -204,11 +204,10 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
 
 /* A ring that is to be taken, as it was known before that. */
 struct owned {
-    const struct rtscope_object *object;
     struct rtscope_ring *ring;
     unsigned char *data;
     uint64_t ring_bytes;
-    uint64_t subbuffer_bytes;
+    uint32_t subbuffer_mask;
 };
 
 /* The ring first: where a handler forks above this, the child has others from then on, and one of
@@ -216,44 +215,51 @@ struct owned {
 static struct owned ring_to_take(const struct rtscope_object *object, uint32_t index)
 {
     struct owned to_take;
-    to_take.object = object;
     to_take.ring = RTSCOPE_NOW_(object->rings) + index;
     to_take.ring_bytes = RTSCOPE_NOW_(object->ring_bytes);
-    to_take.subbuffer_bytes = RTSCOPE_NOW_(object->subbuffer_bytes);
+    to_take.subbuffer_mask = (uint32_t)(RTSCOPE_NOW_(object->subbuffer_bytes) - 1);
     to_take.data = RTSCOPE_NOW_(object->data) + index * to_take.ring_bytes;
     return to_take;
 }
 
 /* Whether a ring of this thread's can grow to `end`, in the mode block after some waiting. */
-static int has_room(const struct owned *owned, uint64_t end, uint64_t *until_ns)
+static int has_room(const struct rtscope_object *object, const struct owned *owned, uint64_t end,
+                    uint64_t *until_ns)
 {
     for (;;) {
         const uint64_t tail = *(const volatile uint64_t *)&owned->ring->tail;
         if (end - tail <= owned->ring_bytes)
             return 1;
-        if (!wait_for_room(mode_of(owned->object), until_ns, owned->ring, tail))
+        if (!wait_for_room(mode_of(object), until_ns, owned->ring, tail))
             return 0;
     }
 }
 
+/* Takes a ring that nobody has: 0 and 1 are all that an owner is. */
+static int take(struct rtscope_ring *ring)
+{
+    return __atomic_exchange_n(&ring->owner, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
 /* One record into a ring that this thread alone may write now. */
-static int write_owned(const struct owned *owned, uint64_t first, const uint64_t *payload,
-                       uint64_t words)
+static int write_owned(const struct rtscope_object *object, const struct owned *owned,
+                       uint64_t first, const uint64_t *payload, uint64_t words)
 {
     struct rtscope_ring *const ring = owned->ring;
-    const uint64_t mask = owned->subbuffer_bytes - 1, ring_mask = owned->ring_bytes - 1;
+    const uint64_t mask = owned->subbuffer_mask, ring_mask = owned->ring_bytes - 1;
     uint64_t head = ring->head, until_ns = 0;
     if ((head ^ (head + words * 8 - 1)) > mask) {
         const uint64_t end = (head | mask) + 1;
-        if (mode_of(owned->object) != RTSCOPE_MODE_OVERWRITE && !has_room(owned, end, &until_ns))
+        if (mode_of(object) != RTSCOPE_MODE_OVERWRITE &&
+            !has_room(object, owned, end, &until_ns))
             return RTSCOPE_LOSS_FULL;
         memset(owned->data + (head & ring_mask), 0, 8);
         __atomic_store_n(&ring->head, end, __ATOMIC_RELEASE);
         head = end;
     }
     const uint64_t end = head + words * 8;
-    if (!has_room(owned, end, &until_ns)) {
-        if (mode_of(owned->object) != RTSCOPE_MODE_OVERWRITE)
+    if (!has_room(object, owned, end, &until_ns)) {
+        if (mode_of(object) != RTSCOPE_MODE_OVERWRITE)
             return RTSCOPE_LOSS_FULL;
         __atomic_store_n(&ring->tail, ((end + mask) & ~mask) - owned->ring_bytes,
                          __ATOMIC_RELEASE);
@@ -270,32 +276,32 @@ static int write_owned(const struct owned *owned, uint64_t first, const uint64_t
  * Without rseq: rings are taken by turns. A thread tries each ring once, beginning with its
  * CPU's, and never waits: a ring that another thread left in the middle (it was preempted, or this
  * is a signal handler above it) is passed by. Two atomic instructions instead of none; a kill in
- * the middle leaves the head where it was, and the ring without a writer.
+ * the middle leaves the head where it was, and the ring without a writer. By itself: the way with
+ * rseq needs no stack for it.
  */
-static void write_by_turns(const struct rtscope_object *object, uint64_t first,
-                           const uint64_t *payload, uint64_t words)
+__attribute__((noinline)) static void write_by_turns(const struct rtscope_object *object,
+                                                     uint64_t first, const uint64_t *payload,
+                                                     uint64_t words)
 {
     /* The vDSO answers; no system call. */
     const int here = sched_getcpu();
-    const uint32_t begin = here >= 0 ? (uint32_t)here % object->rings_length : 0;
+    uint32_t begin = here >= 0 ? (uint32_t)here % object->rings_length : 0;
     int cause = RTSCOPE_LOSS_NO_RING;
     for (uint32_t step = 0; step < object->rings_length; step++) {
         const uint32_t index = (begin + step) % object->rings_length;
         const struct owned owned = ring_to_take(object, index);
-        uint64_t nobody = 0;
         if (*(const volatile uint64_t *)&owned.ring->absent && !take_memory(object, index))
             continue;
         cause = RTSCOPE_LOSS_BUSY;
-        if (!__atomic_compare_exchange_n(&owned.ring->owner, &nobody, 1, 0, __ATOMIC_ACQUIRE,
-                                         __ATOMIC_RELAXED))
+        if (!take(owned.ring))
             continue;
-        const int loss = write_owned(&owned, first, payload, words);
+        cause = write_owned(object, &owned, first, payload, words);
         __atomic_store_n(&owned.ring->owner, 0, __ATOMIC_RELEASE);
-        if (loss >= 0)
-            count_atomically(object, index, loss);
-        return;
+        begin = index;
+        break;
     }
-    count_atomically(object, begin, cause);
+    if (cause >= 0)
+        count_atomically(object, begin, cause);
 }
 
 void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *payload,
