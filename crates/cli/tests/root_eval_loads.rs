@@ -310,7 +310,7 @@ fn loads_end_with_the_evaluation_however_it_ends() {
         End::Signal(libc::SIGTERM),
         End::Signal(libc::SIGABRT),
     ];
-    for end in testkit::core_of(&ends, 4) {
+    for end in testkit::core_of(&ends, 3) {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = eval(folder.path(), "--for 40s --load hackbench,compile");
         let (child, mut terminal) = match end {
