@@ -140,56 +140,6 @@ fn an_inter_processor_interrupt_is_what_its_reason_says() {
     check("CPU stop interrupts", "interrupt: inter-processor");
 }
 
-/// A worker that was woken at 1 s works until 8 s, ends there and wakes the victim, which joins it.
-fn joined(exit_first: bool) -> SyntheticTrace {
-    let worker = Task::rt(101, "worker", 50);
-    let group_dead = [
-        ("comm", text("worker")),
-        ("tid", Value::Signed(101)),
-        ("prio", Value::Signed(-51)),
-        ("group_dead", Value::Unsigned(0)),
-    ];
-    let exit = |trace: SyntheticTrace| match exit_first {
-        true => trace.event("sched_process_exit", &group_dead),
-        false => trace.event("sched_process_exit", &group_dead[..3]),
-    };
-    let trace = SyntheticTrace::new().at(10).block(VICTIM, Task::IDLE);
-    let trace = trace.at(20).cpu(1).block(worker, Task::IDLE);
-    let trace = trace
-        .at(1_000_000)
-        .wake(worker)
-        .after(10)
-        .run(worker)
-        .at(8_000_000);
-    let trace = if exit_first { exit(trace) } else { trace };
-    let trace = trace
-        .after(5)
-        .waking(VICTIM, 0)
-        .after(1)
-        .cpu(0)
-        .wakeup(VICTIM, 0)
-        .cpu(1);
-    let trace = if exit_first {
-        trace
-    } else {
-        exit(trace.after(1))
-    };
-    trace
-        .after(20)
-        .block(worker, Task::IDLE)
-        .cpu(0)
-        .after(30)
-        .run(VICTIM)
-}
-
-#[test]
-fn a_long_sleep_that_the_end_of_a_thread_ends_is_no_lateness() {
-    for exit_first in [true, false] {
-        let total = worst_ledger(joined(exit_first)).total;
-        assert!(total.as_ns() < 100_000, "{exit_first}: {total}");
-    }
-}
-
 #[test]
 fn a_machine_is_virtual_when_its_trace_names_one_that_is() {
     let check = |facts: &[(&str, &str)], expect: bool| {

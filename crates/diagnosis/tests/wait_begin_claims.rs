@@ -79,6 +79,45 @@ fn a_thread_that_was_just_made_waits_since_then_whoever_had_its_number_before() 
 }
 
 #[test]
+fn who_ends_hands_nothing_on_also_where_it_is_put_off_or_sleeps_on_its_way_out() {
+    let check = |case: &str, ends: &dyn Fn(SyntheticTrace) -> SyntheticTrace, latency_ns: i64| {
+        // The victim waits for its end all along.
+        let trace = worker_works().cpu(1).at(1_003).block(VICTIM, Task::IDLE);
+        let trace = ends(trace.cpu(0).at(9_000));
+        let latency = ask(trace).activations[0].latency();
+        assert_eq!(latency.as_ns(), latency_ns, "{case}");
+    };
+    let wakes = |trace: SyntheticTrace| {
+        let trace = trace.after(5).waking(VICTIM, 1).cpu(1);
+        trace.after(5).wakeup(VICTIM, 1)
+    };
+    let goes_on = |trace| wakes(trace).after(5).run(VICTIM);
+    check("goes on", &goes_on, 8_012_000);
+    let told_before = |case: &str, meanwhile: fn(SyntheticTrace) -> SyntheticTrace| {
+        let ends = |trace: SyntheticTrace| {
+            let trace = meanwhile(trace.exit(WORKER).after(5));
+            wakes(trace).after(5).run(VICTIM)
+        };
+        check(case, &ends, 10_000);
+    };
+    told_before("at once", |trace| trace);
+    told_before("put off", |trace| {
+        let trace = trace.preempt(WORKER, STAGE).after(2_000);
+        trace.block(STAGE, WORKER).after(1_000)
+    });
+    told_before("asleep", |trace| {
+        let trace = trace.block(WORKER, Task::IDLE).after(900).wake(WORKER);
+        trace.after(3).run(WORKER).after(2_000)
+    });
+    // As before Linux 6.17.
+    let told_behind = |trace: SyntheticTrace| {
+        let trace = wakes(trace).cpu(0).after(1).exit(WORKER);
+        trace.cpu(1).after(4).run(VICTIM)
+    };
+    check("told behind", &told_behind, 10_000);
+}
+
+#[test]
 fn who_is_put_off_as_somebody_begins_to_wait_for_it_is_behind_who_runs() {
     let trace = worker_works().at(3_000).preempt(WORKER, STAGE);
     let trace = trace.cpu(1).at(5_000).block(VICTIM, Task::IDLE);

@@ -63,7 +63,8 @@ impl Builder {
         self.work_pauses(cpu, now_ns, prev, pause);
         self.leave(cpu, now_ns, prev, runnable);
         self.halts(prev, pause);
-        self.tasks.state(prev).ends = false;
+        // Who is preempted on its way out goes on with that.
+        self.tasks.state(prev).ends &= pause != Pause::Gone;
         let priority = |tasks: &Tasks, task: TaskIndex| {
             let version = tasks.version(tasks.states[task.0 as usize].version);
             version.map_or((false, false), |v| (v.prio.is_real_time(), v.stop))
