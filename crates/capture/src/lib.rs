@@ -24,7 +24,6 @@ mod kernel_filter;
 mod kernel_trace;
 mod lanes;
 pub mod leftovers;
-mod memory;
 mod notes;
 mod pages;
 mod probes;

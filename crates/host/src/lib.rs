@@ -17,6 +17,7 @@ mod change;
 pub mod clock;
 pub mod groups;
 pub mod identity;
+pub mod memory;
 pub mod namespace;
 pub mod power;
 pub mod shield;

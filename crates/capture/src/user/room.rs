@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::memory;
+use host::memory;
 
 /// What the rings of a program have for each CPU that starts while it is recorded, where there is
 /// room: one burst of 200,000 events with two numbers fits in.
@@ -160,7 +160,7 @@ impl LateRoom {
         {
             return left;
         }
-        let left = memory::left();
+        let left = memory::left(Path::new("/"));
         self.memory_left.set(Some((Instant::now(), left)));
         left
     }
