@@ -5,6 +5,9 @@
 //! between two stores is either below the later of two readings or above it; the lesser of two is
 //! therefore never beyond what was written, and a record that it cuts in two is read the next time.
 
+mod sets;
+mod sizes;
+
 use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::io::ErrorKind as Io;
@@ -19,7 +22,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::mapping::Mapping;
-use crate::{Layout, LoadedObject, Losses, Mode, Table, Window, memory, objects, owned};
+use crate::{Layout, LoadedObject, Losses, Mode, Table, Window, memory, objects};
 
 /// Whether somebody can still write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +61,6 @@ pub struct RingFile {
     was_given: Cell<bool>,
     without_memory: Cell<Option<Errno>>,
 }
-
-/// Whose a set of rings may be to be taken, how large its rings, and whether it has to hold
-/// something.
-type Suits<'a> = (&'a dyn Fn(u64) -> bool, u64, bool);
 
 /// What is wrong with the file `name`.
 fn named(name: &str, error: Error) -> Error {
@@ -113,152 +112,6 @@ impl RingFile {
             was_given: Cell::new(false),
             without_memory: Cell::new(None),
         }))
-    }
-
-    /// Means another set of its rings from now on. To be called before it is mapped.
-    pub fn choose(&mut self, set: u32) {
-        self.layout = self.layout.of_set(set);
-    }
-
-    /// Takes a set of rings for the recorder `session`, for as long as this is open: the one that
-    /// the process gave it, else one of a recorder that was killed, else one that nobody has, and
-    /// of these one whose rings have or can get `ring_bytes` each, if there is one (0: any). Others
-    /// are alive where `is_live` says so. Whether there was one; it is meant from then on.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn claim(
-        &mut self,
-        session: u64,
-        is_live: &dyn Fn(u64) -> bool,
-        ring_bytes: u64,
-    ) -> Result<bool> {
-        if !self.layout.has_sets() {
-            return self.take(0);
-        }
-        // Also events that were switched on without a recorder wait for one: before a set is chosen
-        // for its size, one is that has something to read.
-        let suits: [Suits; 5] = [
-            (&|owner| owner == session, 0, false),
-            (&|owner| owner != 0 && !is_live(owner), 0, false),
-            (&|owner| owner == 0, 0, true),
-            (&|owner| owner == 0, ring_bytes, false),
-            (&|owner| owner == 0, 0, false),
-        ];
-        for (suits, ring_bytes, has_to_hold) in suits {
-            for set in 0..self.layout.sets() {
-                let fits = self.layout.can_have(set, ring_bytes);
-                if !fits || !suits(self.session_of(set)?) {
-                    continue;
-                }
-                if has_to_hold && !self.holds_something(set)? || !self.take(set)? {
-                    continue;
-                }
-                // Another recorder may have been here before the lock was ours.
-                if suits(self.session_of(set)?) {
-                    self.choose(set);
-                    self.claimed = Some(set);
-                    return self.own(session).map(|()| true);
-                }
-                self.give_back(set)?;
-            }
-        }
-        Ok(false)
-    }
-
-    /// Gives the set that was claimed back: it is nobody's then.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn release(&self) -> Result<()> {
-        match self.layout.has_sets() {
-            true => self.own(0),
-            false => Ok(()),
-        }
-    }
-
-    /// Takes a set besides, whose recorder was killed, for as long as `with` lasts; nothing where
-    /// that is alive.
-    ///
-    /// # Errors
-    /// What the operating system says, and what `with` gives.
-    pub fn with_forgotten(
-        &mut self,
-        set: u32,
-        is_live: &dyn Fn(u64) -> bool,
-        with: &mut dyn FnMut(&RingFile) -> Result<()>,
-    ) -> Result<()> {
-        let own = self.layout.set;
-        let owner = self.session_of(set)?;
-        if self.claimed == Some(set) || owner == 0 || is_live(owner) || !self.take(set)? {
-            return Ok(());
-        }
-        self.choose(set);
-        let done = with(self);
-        self.choose(own);
-        done.and(self.give_back(set))
-    }
-
-    /// Whether other sets hold what their recorders have still to read, those that are alive and
-    /// those that were killed; what nobody claims is nobody's.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn is_waited_for(&self, is_live: &dyn Fn(u64) -> bool) -> Result<bool> {
-        let others = (0..self.layout.sets()).filter(|set| *set != self.layout.set);
-        for set in others {
-            let owner = self.session_of(set)?;
-            if owner != 0 && (is_live(owner) || self.holds_something(set)?) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whether a set has records that were not read, or losses that were not stated.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn holds_something(&self, set: u32) -> Result<bool> {
-        let layout = self.layout.of_set(set);
-        for ring in 0..layout.rings {
-            let mut bytes = [0; size_of::<Ring>()];
-            self.read(&mut bytes, layout.control_offset(ring))?;
-            let control = Ring::from_bytes(&bytes).unwrap_or_default();
-            let was_read = control.absent != 0 || control.head == control.tail;
-            if !was_read || control.lost != control.lost_stated {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whose a set is; 0: nobody's.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn session_of(&self, set: u32) -> Result<u64> {
-        let offset = self.layout.sets.get(set as usize);
-        match offset.and_then(|set| set.session_offset) {
-            Some(offset) => self.word_in_file(offset),
-            None => Ok(0),
-        }
-    }
-
-    fn own(&self, session: u64) -> Result<()> {
-        let own = &self.layout.sets[self.layout.set as usize];
-        match own.session_offset {
-            Some(offset) => self.write(&session.to_le_bytes(), offset),
-            None => Ok(()),
-        }
-    }
-
-    fn take(&self, set: u32) -> Result<bool> {
-        owned::take(&self.file, set).map_err(|cause| self.unreadable(cause))
-    }
-
-    fn give_back(&self, set: u32) -> Result<()> {
-        owned::give_back(&self.file, set).map_err(|cause| self.unreadable(cause))
     }
 
     /// The bytes of its descriptions so far, as it says itself.
@@ -489,154 +342,6 @@ impl RingFile {
             Mode::Block => rings::MODE_BLOCK,
         };
         self.write(&value.to_le_bytes(), self.layout.mode_offset)
-    }
-
-    /// Bytes that its rings lack, of CPUs that are online.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn lacks_bytes(&self) -> Result<u64> {
-        Ok(self.absent()?.len() as u64 * self.layout.ring_bytes)
-    }
-
-    /// Rings without memory, of CPUs that are online, with their heads.
-    fn absent(&self) -> Result<Vec<(u32, u64)>> {
-        let mut absent = Vec::new();
-        for ring in 0..self.layout.rings {
-            let control = self.ring(ring)?;
-            absent.extend((control.absent != 0).then_some((ring, control.head)));
-        }
-        if !absent.is_empty() {
-            let online = memory::online(self.layout.rings);
-            absent.retain(|(ring, _)| online.contains(ring));
-        }
-        Ok(absent)
-    }
-
-    /// Rings of CPUs that are online and that their process gives memory at their first event, as a
-    /// child of `fork` does: those that have none yet.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn awaited(&self) -> Result<Vec<u32>> {
-        Ok(self.absent()?.into_iter().map(|(ring, _)| ring).collect())
-    }
-
-    /// Whether a ring has memory by now.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn has_memory(&self, ring: u32) -> Result<bool> {
-        let offset = self.layout.control_offset(ring) + offset_of!(Ring, absent) as u64;
-        Ok(self.word(offset)? == 0)
-    }
-
-    /// Gives the rings of this set a size where they have none: a power of two near `bytes`, as far
-    /// as the process has room. Whoever did so before has decided. Rings of that size and smaller
-    /// ones are given memory when an event is switched on; that there is no room for them is known
-    /// from [`RingFile::without_memory`]. To be called before the data are mapped.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Corrupt`] for an impossible size; otherwise what the operating system says.
-    pub fn size(&mut self, bytes: u64) -> Result<()> {
-        if !self.layout.had_room() {
-            return Ok(());
-        }
-        let bytes = bytes.clamp(2 * rings::SUBBUFFER_BYTES_MIN, rings::RING_BYTES_MAX);
-        let bytes = bytes.next_power_of_two();
-        self.given_ring_max = self.given_ring_max.max(bytes);
-        if self.layout.has_size {
-            return Ok(());
-        }
-        let bytes = bytes.min(self.layout.ring_bytes);
-        let end = self.layout.data_offset_of(0) + u64::from(self.layout.rings) * bytes;
-        if let Err(errno) = memory::reach(&self.file, end) {
-            self.without_memory.set(Some(errno));
-            return Ok(());
-        }
-        let offset = self.layout.size_offset();
-        self.exchange(offset, 0, bytes)?;
-        let stored = self.word_in_file(offset)?;
-        let Some(layout) = self.layout.of_size(stored) else {
-            let what = format!("{}: an impossible size of rings", self.name);
-            return Err(Error::new(ErrorKind::Corrupt, what).found(format!("{stored} bytes")));
-        };
-        self.layout = layout;
-        Ok(())
-    }
-
-    /// Says why the rings get no size: their events are lost.
-    pub fn leave_without_size(&mut self, errno: Errno) {
-        self.without_memory.set(Some(errno));
-    }
-
-    /// Rings are given all that they lack, or nothing where that is more than so much.
-    pub fn give_at_most(&self, bytes: u64) {
-        self.given_max.set(Some(bytes));
-    }
-
-    /// Gives rings their memory, where they have none, once. That some could not get any is known
-    /// from [`RingFile::without_memory`].
-    pub(crate) fn give_memory(&self) -> Result<()> {
-        let may_give = self.layout.ring_bytes <= self.given_ring_max;
-        let most = self.given_max.get();
-        if !self.layout.has_size {
-            self.without_memory
-                .set(self.without_memory.get().or(Some(Errno::DQUOT)));
-            return Ok(());
-        }
-        if self.was_given.replace(true) || !(may_give || most.is_some()) {
-            return Ok(());
-        }
-        let absent = self.absent()?;
-        let lacks = absent.len() as u64 * self.layout.ring_bytes;
-        if lacks > 0 && (!may_give || most.is_some_and(|most| lacks > most)) {
-            self.without_memory.set(Some(Errno::DQUOT));
-            return Ok(());
-        }
-        for (ring, head) in absent {
-            if let Err(errno) = memory::give(&self.file, &self.layout, ring) {
-                self.without_memory.set(Some(errno));
-                continue;
-            }
-            // Writers go by the tail: it comes last. What was lost until now stays lost.
-            let at = self.layout.control_offset(ring);
-            self.write(&0u64.to_le_bytes(), at + offset_of!(Ring, absent) as u64)?;
-            self.consumed(ring, head)?;
-        }
-        Ok(())
-    }
-
-    /// Takes the memory of rings back that got their size while their process ran, where all is
-    /// read and no event goes into them any more; the next recorder gives it anew. A thread that is
-    /// in an event since before counts it as lost, or stores into what is kept for it.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn take_memory_back(&self) -> Result<()> {
-        let layout = &self.layout;
-        if !layout.had_room() || !layout.has_size || self.has_event_on()? {
-            return Ok(());
-        }
-        for ring in 0..layout.rings {
-            let Ring {
-                head, tail, absent, ..
-            } = self.ring(ring)?;
-            if absent != 0 || head != tail {
-                continue;
-            }
-            let at = layout.control_offset(ring) + offset_of!(Ring, absent) as u64;
-            self.write(&1u64.to_le_bytes(), at)?;
-            self.consumed(ring, head.wrapping_sub(layout.most_ring_bytes()))?;
-            let taken = memory::take_back(&self.file, layout, ring, head);
-            taken.map_err(|errno| self.broken("cannot take back memory of", errno.into()))?;
-        }
-        Ok(())
-    }
-
-    /// Why CPUs that are online have no ring, after an event was switched on.
-    pub fn without_memory(&self) -> Option<Errno> {
-        self.without_memory.get()
     }
 
     /// Whether an attempt to read it or to write to it failed: its process, or somebody of the same
