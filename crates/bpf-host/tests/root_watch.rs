@@ -457,6 +457,26 @@ fn a_target_that_still_waits_is_reported_once_while_it_waits() {
 }
 
 #[test]
+fn a_wait_beyond_the_time_out_that_is_over_before_a_look_is_counted() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_wait_beyond_the_time_out_that_is_over_before_a_look_is_counted") {
+        return;
+    }
+    let _victim = Victim::start("scene-victim", 10, || ());
+    let mut config = config(named("scene-victim"));
+    config.threshold = Duration::from_ms(10_000);
+    config.waiting_after = Some(THRESHOLD);
+    let (watch, mut ring) = Watch::start(&config).unwrap();
+    let hog = std::thread::spawn(|| hog(20, HOG));
+    hog.join().unwrap();
+    std::thread::sleep(Time::from_millis(20));
+    watch.check_waiting().unwrap();
+    assert_eq!(all(&mut ring).len(), 0, "nobody looked while it waited");
+    let overlooked = watch.statistics().unwrap().overlooked;
+    assert!(overlooked >= 1, "{overlooked}");
+}
+
+#[test]
 fn a_chain_can_end_where_the_target_blocks_or_returns_to_user_space() {
     let _privileged = testkit::privileged();
     if !testkit::two_cpus("a_chain_can_end_where_the_target_blocks_or_returns_to_user_space") {
