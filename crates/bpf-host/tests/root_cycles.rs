@@ -113,19 +113,22 @@ fn steady_timer() -> OwnedFd {
     timer
 }
 
+/// Waits for either, and says which have something.
+fn next_events(timer: &OwnedFd, socket: &UnixStream) -> [bool; 2] {
+    let mut fds = [
+        PollFd::new(timer, PollFlags::IN),
+        PollFd::new(socket, PollFlags::IN),
+    ];
+    poll(&mut fds, None).expect("polled");
+    fds.map(|fd| fd.revents().contains(PollFlags::IN))
+}
+
 /// One loop for a timer, for answers, and for what comes by itself.
 fn loops(mut socket: UnixStream, asks: bool) {
     let timer = steady_timer();
     let mut cycle = 0;
     while cycle < CYCLES {
-        let mut fds = [
-            PollFd::new(&timer, PollFlags::IN),
-            PollFd::new(&socket, PollFlags::IN),
-        ];
-        poll(&mut fds, None).expect("polled");
-        let has = fds
-            .each_ref()
-            .map(|fd| fd.revents().contains(PollFlags::IN));
+        let has = next_events(&timer, &socket);
         if has[0] {
             rustix::io::read(&timer, &mut [0; 8]).expect("read");
             if asks {
@@ -367,14 +370,7 @@ fn is_stopped_by_a_collector(periods: usize) {
 fn is_kept_from_its_timer(mut socket: UnixStream, mut other: UnixStream) {
     let timer = steady_timer();
     for _ in 0..4 * CYCLES {
-        let mut fds = [
-            PollFd::new(&timer, PollFlags::IN),
-            PollFd::new(&other, PollFlags::IN),
-        ];
-        poll(&mut fds, None).expect("polled");
-        let has = fds
-            .each_ref()
-            .map(|fd| fd.revents().contains(PollFlags::IN));
+        let has = next_events(&timer, &other);
         if has[0] {
             rustix::io::read(&timer, &mut [0; 8]).expect("read");
         }
@@ -391,15 +387,8 @@ fn answers_beside_its_timer(mut socket: UnixStream) -> Duration {
     let timer = steady_timer();
     let mut longest = 0;
     for turn in 0..6 * CYCLES {
-        let mut fds = [
-            PollFd::new(&timer, PollFlags::IN),
-            PollFd::new(&socket, PollFlags::IN),
-        ];
-        poll(&mut fds, None).expect("polled");
+        let has = next_events(&timer, &socket);
         let begin_ns = scene::monotonic_ns();
-        let has = fds
-            .each_ref()
-            .map(|fd| fd.revents().contains(PollFlags::IN));
         if has[1] {
             answered(&mut socket);
             if turn % 9 == 8 {

@@ -153,19 +153,25 @@ fn a_stop_in_the_middle_of_the_work_does_not_end_it() {
     check(trace, true, "it was stopped (SIGSTOP) by sh");
 }
 
+/// The steps of [`due_while_busy`].
+const DUE_STEPS: [(i64, u8, u32, i32); 5] = [
+    (1_000_000, 1, 0, 7),
+    (41_000_000, 3, 0, -1),
+    (41_001_000, 4, 0, 7),
+    (41_002_000, 7, 0, VICTIM.tid),
+    (41_004_000, 8, 0, VICTIM.tid),
+];
+
 /// A victim that is busy from 500 us, is due at 1 ms, and arms its timer at 41 ms.
-fn overrun(busy: impl Fn(SyntheticTrace) -> SyntheticTrace) -> SyntheticTrace {
+fn due_while_busy(busy: impl Fn(SyntheticTrace) -> SyntheticTrace) -> SyntheticTrace {
     let trace = busy(idle_machine().at(500).run(VICTIM)).at(41_000);
     let trace = trace.timer_irq().after(2).released(1_000, VICTIM, 0, 0);
-    let trace = trace.waking(VICTIM, 0).after(2).timer_irq_end();
-    let steps = [
-        (1_000_000, 1, 0, 7),
-        (41_000_000, 3, 0, -1),
-        (41_001_000, 4, 0, 7),
-        (41_002_000, 7, 0, VICTIM.tid),
-        (41_004_000, 8, 0, VICTIM.tid),
-    ];
-    trace.hit(1, VICTIM, Task::IDLE, &steps)
+    trace.waking(VICTIM, 0).after(2).timer_irq_end()
+}
+
+/// The same, told as it comes on its CPU again.
+fn overrun(busy: impl Fn(SyntheticTrace) -> SyntheticTrace) -> SyntheticTrace {
+    due_while_busy(busy).hit(1, VICTIM, Task::IDLE, &DUE_STEPS)
 }
 
 #[test]
@@ -191,17 +197,9 @@ fn a_task_that_was_due_while_it_was_busy_is_late_by_what_kept_it_busy() {
 #[test]
 fn what_a_task_was_at_when_it_was_due_is_told_apart_from_what_it_waited_for() {
     let check = |busy: fn(SyntheticTrace) -> SyntheticTrace, expect: [i64; 3]| {
-        let trace = busy(idle_machine().at(500).run(VICTIM)).at(41_000);
-        let trace = trace.timer_irq().after(2).released(1_000, VICTIM, 0, 0);
-        let trace = trace.waking(VICTIM, 0).after(2).timer_irq_end();
-        let steps = [
-            (1_000_000, 1, 0, 7),
-            (41_000_000, 3, 0, -1),
-            (41_001_000, 4, 0, 7),
-            (41_002_000, 7, 0, VICTIM.tid),
-            (41_004_000, 8, 0, VICTIM.tid),
-            (43_004_000, 10, 0, VICTIM.tid),
-        ];
+        let mut steps = DUE_STEPS.to_vec();
+        steps.push((43_004_000, 10, 0, VICTIM.tid));
+        let trace = due_while_busy(busy);
         let trace = trace.at(43_004).hit_blocked(1, VICTIM, Task::IDLE, &steps);
         let diagnosis = ask(trace.block(VICTIM, Task::IDLE));
         let parts = diagnosis.activations[0].parts().expect("a response");

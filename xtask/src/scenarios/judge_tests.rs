@@ -31,6 +31,24 @@ fn inconclusive(lines: &str) -> Grade {
     judge(scenario, &log::parse(&log)[0], (&[hit], &[]), CAUSAL).grade
 }
 
+/// A verdict that accuses this task, perhaps of what it did to one that the victim waits for.
+fn accusing(kind: &str, (name, tid): (&str, i64), waiter: &str) -> Hit {
+    Hit {
+        comm: VICTIM.to_owned(),
+        origin_ns: 75_000_000,
+        end_ns: 121_000_000,
+        conclusive: true,
+        culprits: vec![Culprit {
+            kind: kind.to_owned(),
+            names: vec![name.to_owned()],
+            tid,
+            duration_ns: 45_000_000,
+            waiter: waiter.to_owned(),
+        }],
+        ..Hit::default()
+    }
+}
+
 #[test]
 fn where_the_machine_stood_for_a_third_of_it_nobody_could_say_more() {
     let check = |lines: &str, expect: Grade| assert_eq!(inconclusive(lines), expect, "{lines}");
@@ -55,20 +73,7 @@ fn a_task_of_the_machine_that_is_called_like_an_innocent_is_none() {
                task rtscope 9\n\
                victim lab-victim 6 activation - 75000000 120000000 121000000\n";
     let check = |tid: i64, expect: Grade| {
-        let hit = Hit {
-            comm: VICTIM.to_owned(),
-            origin_ns: 75_000_000,
-            end_ns: 121_000_000,
-            conclusive: true,
-            culprits: vec![Culprit {
-                kind: "run_queue_wait".to_owned(),
-                names: vec!["rtscope".to_owned()],
-                tid,
-                duration_ns: 45_000_000,
-                waiter: String::new(),
-            }],
-            ..Hit::default()
-        };
+        let hit = accusing("run_queue_wait", ("rtscope", tid), "");
         let judged = judge(scenario, &log::parse(log)[0], (&[hit], &[]), CAUSAL);
         assert_eq!(judged.grade, expect, "{tid}");
     };
@@ -85,20 +90,7 @@ fn who_runs_ahead_of_the_thread_that_serves_timers_makes_late_whatever_was_meant
         let scenario = &language::parse(&scenario).unwrap()[0];
         let log = "scenario hog-1-2 0 200000000\n\
                    victim lab-victim 6 activation - 75000000 120000000 121000000\n";
-        let hit = Hit {
-            comm: VICTIM.to_owned(),
-            origin_ns: 75_000_000,
-            end_ns: 121_000_000,
-            conclusive: true,
-            culprits: vec![Culprit {
-                kind: "run_queue_wait".to_owned(),
-                names: vec!["idler".to_owned()],
-                tid: 9,
-                duration_ns: 45_000_000,
-                waiter: waiter.to_owned(),
-            }],
-            ..Hit::default()
-        };
+        let hit = accusing("run_queue_wait", ("idler", 9), waiter);
         let judged = judge(scenario, &log::parse(log)[0], (&[hit], &[]), CAUSAL);
         assert_eq!(judged.grade, expect, "{policy} {waiter}");
     };
@@ -115,20 +107,7 @@ fn who_uses_up_a_quota_makes_late_before_it_is_gone() {
         let scenario = &language::parse(&scenario).unwrap()[0];
         let log = "scenario hog-1-2 0 200000000\n\
                    victim lab-victim 6 activation - 75000000 120000000 121000000\n";
-        let hit = Hit {
-            comm: VICTIM.to_owned(),
-            origin_ns: 75_000_000,
-            end_ns: 121_000_000,
-            conclusive: true,
-            culprits: vec![Culprit {
-                kind: kind.to_owned(),
-                names: vec!["ctl".to_owned()],
-                tid: 7,
-                duration_ns: 45_000_000,
-                waiter: String::new(),
-            }],
-            ..Hit::default()
-        };
+        let hit = accusing(kind, ("ctl", 7), "");
         let judged = judge(scenario, &log::parse(log)[0], (&[hit], &[]), CAUSAL);
         assert_eq!(judged.grade, expect, "{fault} {kind}");
     };

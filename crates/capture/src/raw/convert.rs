@@ -23,7 +23,7 @@ pub struct RawSummary {
     pub path: PathBuf,
     /// Per CPU.
     pub cpus: Vec<CpuTotals>,
-    /// Whether its recorder was killed: what came last is not there.
+    /// Whether its recorder was killed, or its disk was full: what came last is not there.
     pub is_cut: bool,
     /// Pages that make no sense, and files that lack some: each is a loss in the trace.
     pub damages: u64,

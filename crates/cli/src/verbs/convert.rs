@@ -82,7 +82,7 @@ fn raw(path: &Path, options: &ConvertOptions) -> Result<Outcome> {
         eprintln!("{damages} places could not be read: each is a loss in the trace");
     }
     if converted.is_cut {
-        eprintln!("its recorder was killed: what came last is not there");
+        eprintln!("its recorder was killed, or its disk was full: what came last is not there");
     }
     Ok(match lost == 0 && !converted.is_cut {
         true => Outcome::Fine,
