@@ -6,6 +6,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use event::{Error, ErrorKind};
 
+use crate::completions;
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{Arguments, Generated};
 
@@ -41,9 +42,9 @@ fn page_of(verb: &str) -> event::Result<Vec<u8>> {
 
 fn generate(kind: Generated) -> event::Result<Vec<u8>> {
     let mut command = Arguments::command();
-    let mut text = Vec::new();
     let shell = match kind {
         Generated::Man => {
+            let mut text = Vec::new();
             man(&mut command, &mut text).map_err(stdout_error)?;
             return Ok(text);
         }
@@ -51,8 +52,7 @@ fn generate(kind: Generated) -> event::Result<Vec<u8>> {
         Generated::Zsh => Shell::Zsh,
         Generated::Fish => Shell::Fish,
     };
-    clap_complete::generate(shell, &mut command, "rtscope", &mut text);
-    Ok(text)
+    Ok(completions::text(shell, &mut command).into_bytes())
 }
 
 /// One page: the program, then a section for each verb.

@@ -3,6 +3,7 @@
 //! Flags are parsed in two levels: `flags` is what was typed, `options` is what it means. The first
 //! touches no system, so that help and completions need neither root nor a kernel feature.
 
+mod completions;
 pub mod demo;
 mod exit;
 pub mod flags;

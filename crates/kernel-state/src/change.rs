@@ -518,6 +518,28 @@ pub trait Sink {
     fn change(&mut self, kernel: &super::Kernel, change: &Change<'_>);
 }
 
+/// Who is told of changes, as an object: every [`Sink`] is one.
+pub trait Told {
+    /// See [`Sink::change`].
+    fn told(&mut self, kernel: &super::Kernel, change: &Change<'_>);
+}
+
+impl<S: Sink> Told for S {
+    fn told(&mut self, kernel: &super::Kernel, change: &Change<'_>) {
+        self.change(kernel, change);
+    }
+}
+
+/// Stands between the state and a sink that few ask for. The state's code is there once for each
+/// type of sink, tens of kilobytes, and once for all of these.
+pub struct Shared<'a>(pub &'a mut dyn Told);
+
+impl Sink for Shared<'_> {
+    fn change(&mut self, kernel: &super::Kernel, change: &Change<'_>) {
+        self.0.told(kernel, change);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

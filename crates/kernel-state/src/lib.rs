@@ -48,7 +48,7 @@ use process::Processes;
 
 pub use actions::Actions;
 pub use bind::Pause;
-pub use change::{Block, Change, Sink, Topic, Topics, WasSoftirq};
+pub use change::{Block, Change, Shared, Sink, Told, Topic, Topics, WasSoftirq};
 pub use clocks::{ClockReading, OtherClocks};
 pub use cycles::{Cycles, Inside};
 pub use event::kernel_threads::passes_work_on;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use event::{Prio, Result, TimeRange};
-use kernel_state::{Change, Follow, Holder, Kernel, Sink, Topic, Topics};
+use kernel_state::{Change, Follow, Holder, Kernel, Shared, Sink};
 use trace::{Item, Trace};
 
 use crate::signature::stable_task;
@@ -39,7 +39,7 @@ impl Load {
         let mut times = Times::new(range);
         trace.cursor(range).each(|item| {
             if let Item::Event(event) = item {
-                kernel.event(event, event.time().as_ns(), &mut times);
+                kernel.event(event, event.time().as_ns(), &mut Shared(&mut times));
             }
             Ok(())
         })?;
@@ -106,8 +106,6 @@ impl Times {
 }
 
 impl Sink for Times {
-    const TOPICS: Topics = Topics::of(&[Topic::Runs]);
-
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let Change::Ran {
             holder,

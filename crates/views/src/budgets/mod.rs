@@ -30,7 +30,7 @@ use undecided::{AllUndecided, Undecided};
 
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::{Bound, Known, Sched, WakeKind, one_kernel};
-use kernel_state::{Change, Cycles, Follow, Kernel, ProcId, Sink, Wakee, seen_until};
+use kernel_state::{Change, Cycles, Follow, Kernel, ProcId, Shared, Sink, Wakee, seen_until};
 
 /// What was found for all budgets, and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub fn check_budgets_on(
                 checker.periods(&event);
                 let bound = binding.get(event.class());
                 checker.before(&kernel, bound, &event);
-                kernel.event(&event, now.as_ns(), &mut checker);
+                kernel.event(&event, now.as_ns(), &mut Shared(&mut checker));
                 checker.behind(&kernel, bound, &event);
                 checker.handlers(&event, &kernel);
             }
@@ -104,7 +104,7 @@ pub fn check_budgets_on(
                 checker.here = true;
                 if lost.hides_what_happened() {
                     checker.cycles.forget_all();
-                    kernel.lost(cpu, begin.as_ns(), end.as_ns(), &mut checker);
+                    kernel.lost(cpu, begin.as_ns(), end.as_ns(), &mut Shared(&mut checker));
                 }
             }
             // What it took stands beside it as a loss.

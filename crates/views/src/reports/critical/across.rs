@@ -20,7 +20,7 @@ use crate::reports::options::ReportOptions;
 use crate::reports::ordered::Ordered;
 use crate::reports::sched::process_cell;
 use crate::reports::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Follow, Kernel, ProcId, Sink, Waker};
+use kernel_state::{Change, Follow, Kernel, ProcId, Shared, Sink, Waker};
 
 const HOST: Column = Column::new("host", "Host", Kind::Text);
 pub(super) const SUMS: TableClass = TableClass {
@@ -119,7 +119,8 @@ impl Across {
             host.watch.begin_ns = now_ns;
             host.watch.recorder = Some(Recorder::new(now_ns, NODES_MAX));
         }
-        host.kernel.event(event, now_ns, &mut host.watch);
+        host.kernel
+            .event(event, now_ns, &mut Shared(&mut host.watch));
         if let Some((seen, key)) = self.packets.event(event, now_ns) {
             host.watch.packet(&host.kernel, seen, key);
         }

@@ -8,7 +8,7 @@ use trace::{Item, Trace};
 
 use super::history::{Doing, History, Link, Node, Place};
 use crate::reports::ordered::Ordered;
-use kernel_state::{Change, Follow, Kernel, ProcId, Sink, Topic, Topics, Waker};
+use kernel_state::{Change, Follow, Kernel, ProcId, Shared, Sink, Topic, Topics, Waker};
 
 /// Where a window begins.
 #[derive(Clone, Copy, Debug)]
@@ -148,8 +148,8 @@ pub(super) fn record_again(
         if let Item::Event(event) = cursor.next().ok()?? {
             let now_ns = event.time().as_ns().saturating_add(offset_ns);
             match events < begin.event {
-                true => kernel.event(&event, now_ns, &mut before),
-                false => kernel.event(&event, now_ns, &mut recorder),
+                true => kernel.event(&event, now_ns, &mut Shared(&mut before)),
+                false => kernel.event(&event, now_ns, &mut Shared(&mut recorder)),
             }
             events += 1;
         }

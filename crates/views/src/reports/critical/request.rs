@@ -12,7 +12,7 @@ use super::recorder::{Begin, Recorder, record_again};
 use super::terms::term;
 pub use super::terms::{Did, Explained, LateBy, Part, Term};
 use crate::reports::ordered::Ordered;
-use kernel_state::{Change, CpuWhat, Follow, Holder, Kernel, ProcId, Sink, Topic, Topics, Waker};
+use kernel_state::{Change, CpuWhat, Follow, Holder, Kernel, ProcId, Shared, Sink, Waker};
 
 /// The softirq of disks.
 const BLOCK_SOFTIRQ: i64 = 4;
@@ -57,7 +57,7 @@ pub fn explain_request(trace: &Trace, request: &Request) -> Result<Explained> {
     }
     let is_lossy = begins_later || has_losses;
     // What runs on then has not been told yet.
-    walk.kernel.finish(end_ns, &mut walk.seen);
+    walk.kernel.finish(end_ns, &mut Shared(&mut walk.seen));
     let Some(who) = walk.kernel.find(request.ended_by.0) else {
         return Ok(not_seen(request));
     };
@@ -160,17 +160,11 @@ struct Handler {
 /// As [`Seen`], of what lies before the window.
 struct Before;
 
-const TOPICS: Topics = Topics::of(&[Topic::Runs, Topic::Waits, Topic::Stretches, Topic::Handlers]);
-
 impl Sink for Before {
-    const TOPICS: Topics = TOPICS;
-
     fn change(&mut self, _kernel: &Kernel, _change: &Change<'_>) {}
 }
 
 impl Sink for Seen {
-    const TOPICS: Topics = TOPICS;
-
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match *change {
             Change::Waited {
@@ -239,9 +233,10 @@ impl Walk {
     fn event(&mut self, event: &trace::EventView<'_>, now_ns: i64) {
         if now_ns < self.begin.ns {
             self.begin.event += 1;
-            return self.kernel.event(event, now_ns, &mut Before);
+            return self.kernel.event(event, now_ns, &mut Shared(&mut Before));
         }
-        self.kernel.event(event, now_ns, &mut self.seen);
+        self.kernel
+            .event(event, now_ns, &mut Shared(&mut self.seen));
     }
 
     /// The way back from the request's end to its begin.
