@@ -12,6 +12,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # Debug information lies apart, where debuggers and profilers look; packages do that by themselves.
 STRIP ?= yes
+SYSCONFDIR ?= /etc
+SETTINGS := $(DESTDIR)$(SYSCONFDIR)/rtscope/monitor.toml
 DEBUG_FILE := $(DESTDIR)$(PREFIX)/bin/.debug/rtscope.debug
 
 # Libraries in C are built by a make of their own below cargo: words of this one's command line, DESTDIR
@@ -103,7 +105,13 @@ install: build
 	$(RTSCOPE) --generate zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_rtscope
 	$(RTSCOPE) --generate fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/rtscope.fish
 
-# What `install` and `install-library` put there; traces, snapshots and caches stay.
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's,/usr/bin/rtscope,$(PREFIX)/bin/rtscope,' packaging/systemd/rtscope-monitor.service \
+	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/rtscope-monitor.service
+	@[ -e $(SETTINGS) ] || install -D -m 644 packaging/systemd/monitor.toml $(SETTINGS)
+
+# What `install` and `install-library` put there; traces, snapshots, caches and settings
+# that were changed stay.
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rtscope $(DEBUG_FILE) \
 	    $(DESTDIR)$(PREFIX)/share/man/man1/rtscope.1 \
@@ -112,9 +120,13 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/rtscope.fish \
 	    $(DESTDIR)$(PREFIX)/lib/librtscope.so $(DESTDIR)$(PREFIX)/lib/librtscope.so.1 \
 	    $(DESTDIR)$(PREFIX)/lib/librtscope.a $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc \
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system/rtscope-monitor.service \
 	    $(DESTDIR)$(PREFIX)/include/rtscope.h $(DESTDIR)$(PREFIX)/include/rtscope.hpp \
 	    $(DESTDIR)$(PREFIX)/include/rtscope/track.bpf.h \
 	    $(DESTDIR)$(PREFIX)/include/rtscope/action.bpf.h
+	rm -rf $(DESTDIR)$(PREFIX)/lib/cmake/rtscope
+	! cmp -s packaging/systemd/monitor.toml $(SETTINGS) || rm -f $(SETTINGS)
+	[ ! -d $(dir $(SETTINGS)) ] || rmdir --ignore-fail-on-non-empty $(dir $(SETTINGS))
 
 # The trace engine for C and C++; docs/library.md says how to use it.
 install-library: deps
@@ -128,6 +140,10 @@ install-library: deps
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/rtscope \
 	    bpf/include/rtscope/track.bpf.h bpf/include/rtscope/action.bpf.h
 	packaging/pkg-config.sh $(PREFIX) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc
+	install -d $(DESTDIR)$(PREFIX)/lib/cmake/rtscope
+	packaging/cmake-config.sh rtscope > $(DESTDIR)$(PREFIX)/lib/cmake/rtscope/rtscope-config.cmake
+	packaging/cmake-config.sh rtscope version \
+	    > $(DESTDIR)$(PREFIX)/lib/cmake/rtscope/rtscope-config-version.cmake
 
 # The program without any shared library, for every distribution. The target may be another one
 # that the toolchain has, as in STATIC_TARGET=x86_64-unknown-linux-musl. Only the last step is told

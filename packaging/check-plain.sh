@@ -37,7 +37,8 @@ step "rpm --query, --install, --erase"
 mkdir "$root/rpm"
 installed() { rpm --root "$root/rpm" --dbpath /var/lib/rpm "$@" 2>"$root/said"; }
 installed --initdb
-installed --install --nodeps "$folder"/*.rpm || wrong "$(cat "$root/said")"
+# No shell is in there for what a service's package runs.
+installed --install --nodeps --noscripts "$folder"/*.rpm || wrong "$(cat "$root/said")"
 for package in "$folder"/*.rpm; do
     rpm -qpl "$package" | while read -r file; do
         [ -e "$root/rpm$file" ] || [ -L "$root/rpm$file" ] || wrong "not installed: $file"
@@ -46,9 +47,13 @@ done
 said=$("$root/rpm/usr/bin/rtscope" diagnose "$recording" --task ctrl_loop) || wrong "$said"
 answers "$said"
 # shellcheck disable=SC2046 # one word for each package
-installed --erase $(installed -qa) || wrong "$(cat "$root/said")"
+installed --erase --noscripts $(installed -qa) || wrong "$(cat "$root/said")"
 # Folders of the system that the files lay in belong to no package.
 find "$root/rpm" -path "$root/rpm/var" -prune -o ! -type d -print >"$root/after"
+for package in "$folder"/*.rpm; do
+    rpm -qp --scripts "$package" | sed -n '/^[a-z]* scriptlet/!p' >"$root/scripts"
+    sh -n "$root/scripts" || wrong "$package: $(cat "$root/scripts")"
+done
 [ ! -s "$root/after" ] || wrong "left behind: $(cat "$root/after")"
 fine
 

@@ -105,11 +105,80 @@ used() {
     fine
 }
 
+# What helps who types: pages and completions.
+helped() {
+    step "a page for each verb, completions"
+    verbs=$(inside rtscope --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+    [ -n "$verbs" ] || wrong "no verbs in rtscope --help"
+    for verb in $verbs; do
+        [ "$verb" = help ] || [ -e "$root/usr/share/man/man1/rtscope-$verb.1.gz" ] || wrong "no page of $verb"
+    done
+    # The folders in which the shells of Debian and Ubuntu look.
+    for file in zsh/vendor-completions/_rtscope fish/vendor_completions.d/rtscope.fish; do
+        [ -e "$root/usr/share/$file" ] || wrong "no $file"
+    done
+    # shellcheck disable=SC2016 # the shell inside is meant
+    said=$(inside bash -c '. /usr/share/bash-completion/completions/rtscope
+        COMP_WORDS=(rtscope report cput) COMP_CWORD=2
+        _rtscope_named && echo "${COMPREPLY[*]}"') || wrong "$said"
+    [ "$said" = cputop ] || wrong "of cput it makes '$said'"
+    said=$(inside dpkg --verify rtscope) || wrong "$said"
+    [ -z "$said" ] || wrong "$said"
+    fine
+}
+
+# What a program is built with, by this machine's compiler and the files of the packages alone.
+linked() {
+    step "pkg-config, programs in C"
+    where=$(echo "$root"/usr/lib/*/pkgconfig)
+    found() { # flags, library
+        PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 \
+            PKG_CONFIG_SYSROOT_DIR="$root" PKG_CONFIG_LIBDIR="$where:${where%/*}/rtscope/lttng/pkgconfig" \
+            pkg-config "$@"
+    }
+    for library in rtscope rtscope-probe lttng-ust; do
+        case $library in
+        rtscope) text='#include <rtscope.h>' ;;
+        rtscope-probe) text='#include <rtscope/event.h>' ;;
+        *) text='#include <lttng/tracepoint.h>' ;;
+        esac
+        # shellcheck disable=SC2046 # several words
+        said=$(echo "$text
+int main(void) { return 0; }" | cc -x c - -o "$root/tmp/linked" -Wl,--no-as-needed \
+            -Wl,--allow-shlib-undefined $(found --cflags --libs $library) 2>&1) || wrong "$said"
+        said=$(found --libs-only-L $library)
+        for path in $said; do
+            [ -d "${path#-L}" ] || wrong "$library: no folder ${path#-L}"
+        done
+    done
+    rm -f "$root/tmp/linked"
+    fine
+}
+
+# The service of a system that runs systemd, which a root has not: who would be called writes down how.
+serviced() { # what is to be called
+    step "the service: $1"
+    grep -q "$1 rtscope-monitor.service" "$root/tmp/called" || wrong "$(cat "$root/tmp/called")"
+    fine
+}
+
+with_systemd() {
+    mkdir -p "$root/run/systemd/system"
+    printf '#!/bin/sh\necho "$@" >>/tmp/called\n' >"$root/usr/bin/systemctl"
+    chmod 755 "$root/usr/bin/systemctl"
+    : >"$root/tmp/called"
+}
+
+without_systemd() {
+    rm -rf "$root/run/systemd" "$root/usr/bin/systemctl"
+}
+
 removed() {
     names=$(for deb in "$folder"/*.deb; do dpkg-deb -f "$deb" Package; done)
     step "removal without a trace"
     # shellcheck disable=SC2086 # one word for each package
     apt purge --autoremove $names || wrong "see $log/$suite-apt.txt"
+    without_systemd
     files >"$log/$suite-after.txt"
     said=$(diff "$log/$suite-bare.txt" "$log/$suite-after.txt") || wrong "$said"
     fine
@@ -118,13 +187,25 @@ removed() {
 upgraded() {
     step "upgrade over an older one"
     older
+    with_systemd
     for age in old new; do
+        : >"$root/tmp/called"
         apt install --no-install-recommends $(debs "$age/*.deb") ||
             wrong "see $log/$suite-apt.txt"
     done
     [ "$(inside dpkg-query -W -f '${Version}' rtscope)" != 0.0.1 ] || wrong "still the older one"
     said=$(inside rtscope diagnose /tmp/late-loop.txt --task ctrl_loop) || wrong "$said"
     answers "$said"
+    fine
+    serviced try-restart
+    step "settings that were changed stay"
+    echo 'every = "10m"' >"$root/etc/rtscope/monitor.toml"
+    : >"$root/tmp/called"
+    apt install --reinstall --no-install-recommends $(debs 'new/rtscope_*.deb') ||
+        wrong "see $log/$suite-apt.txt"
+    grep -q 10m "$root/etc/rtscope/monitor.toml" || wrong "the settings were replaced"
+    said=$(inside rtscope monitor --config /etc/rtscope/monitor.toml --check-config 2>&1) ||
+        wrong "$said"
     fine
 }
 
@@ -133,9 +214,12 @@ for suite in "$@"; do
     if fresh_root; then
         installed
         used
+        helped
+        linked
         removed
         upgraded
         removed
+        serviced stop
     fi
     leave
 done

@@ -32,15 +32,20 @@ class Package:
         self.described = described
         self.tree = folder / self.name
         for pattern in described["files"]:
+            # A pattern with `/` before it stands for itself.
             source = stage / "usr" / pattern.replace("LIB", "lib", 1)
+            target = self.tree / "usr" / pattern.replace("LIB", libraries, 1)
+            if pattern.startswith("/"):
+                source, target = stage / pattern[1:], self.tree / pattern[1:]
             if not source.exists():
                 fail("an installation lacks a file", source, "make packages")
-            target = self.tree / "usr" / pattern.replace("LIB", libraries, 1)
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
                 shutil.copytree(source, target, symlinks=True)
             else:
                 shutil.copy2(source, target, follow_symlinks=False)
+        for path in self.tree.rglob("*.pc"):
+            path.write_text(path.read_text().replace("/lib\n", f"/{libraries}\n", 1))
 
     def documents(self):
         """Licences and what changed, where Debian's readers look for them."""
@@ -176,7 +181,11 @@ def deb(package, folder, output, architecture):
         textwrap.indent(text, " "),
     ]
     (control / "control").write_text("\n".join(lines) + "\n")
-    sums = sorted(files, key=lambda path: str(path))
+    settings = package.described.get("settings", [])
+    if settings:
+        (control / "conffiles").write_text("".join(f"{path}\n" for path in settings))
+    kept = [package.tree / path[1:] for path in settings]
+    sums = sorted((path for path in files if path not in kept), key=lambda path: str(path))
     (control / "md5sums").write_text("".join(
         f"{hashlib.md5(p.read_bytes()).hexdigest()}  {p.relative_to(package.tree)}\n"
         for p in sums if not p.is_symlink()
@@ -184,6 +193,10 @@ def deb(package, folder, output, architecture):
     if package.name.endswith("1"):
         shlibs(package, control)
     package.same_times()
+    if "service" in package.described:
+        for script in sorted((HERE / "debian").iterdir()):
+            shutil.copy2(script, control)
+            os.chmod(control / script.name, 0o755)
     for path in control.iterdir():
         os.utime(path, (epoch(), epoch()))
     os.utime(control, (epoch(), epoch()))
@@ -240,6 +253,11 @@ def dynamic(stage, folder, output):
         return made
 
     for_debian = packages("debian", f"lib/{triplet}")
+    for package in for_debian:
+        zsh = package.tree / "usr/share/zsh"
+        if zsh.exists():
+            # Debian's zsh looks for those of packages there, and nowhere else.
+            (zsh / "site-functions").rename(zsh / "vendor-completions")
     made = [deb(package, folder / "debian", output, architecture) for package in for_debian]
     top = f"rtscope-{version()}-{architecture}"
     made.append(tarball([package.tree for package in for_debian], output, top))

@@ -40,9 +40,25 @@ def entries(package):
         place = "/" + str(path.relative_to(package.tree))
         if not path.is_dir() or path.is_symlink():
             mark = "%license " if place.startswith("/usr/share/licenses/") else ""
+            if place in package.described.get("settings", []):
+                mark = "%config(noreplace) "
             yield mark + place
         elif path.name in (package.name, "rtscope") or "/rtscope/" in place:
             yield f"%dir {place}"
+
+
+def scripts(unit):
+    """A service that ran goes on with the new program, and is stopped where its program goes."""
+    systemd = "[ ! -d /run/systemd/system ] ||"
+    return [
+        "%post",
+        f"{systemd} systemctl --system daemon-reload >/dev/null || :",
+        "%preun",
+        f'[ "$1" != 0 ] || {systemd} systemctl stop {unit} >/dev/null || :',
+        "%postun",
+        f"{systemd} systemctl --system daemon-reload >/dev/null || :",
+        f'[ "$1" = 0 ] || {systemd} systemctl try-restart {unit} >/dev/null || :',
+    ]
 
 
 def spec(package):
@@ -59,6 +75,7 @@ def spec(package):
         textwrap.fill(described["text"].strip(), 78),
         "%install",
         f"cp -a {package.tree}/. %{{buildroot}}/",
+        *(scripts(described["service"]) if "service" in described else []),
         "%files",
         *entries(package),
     ]
