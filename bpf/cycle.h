@@ -148,6 +148,7 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 	state->cut_ns = 0;
 	state->own_moment = 0;
 	state->paced = sleeps_to_moment(regs);
+	state->timed = sleeps_for_time(regs);
 	state->cycle_ns = release_ns;
 	state->in_cycle = 1;
 	if (state->released_at != place)
@@ -162,13 +163,25 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 		gaps_copy(found, state);
 }
 
-// Others wake a target that chose how long it sleeps at most, or that sleeps as it does for its
-// timer: it waits for the next thing to do, unless that is an answer. A timer that had expired
-// before it slept, since `slept_ns`, is not the one of this sleep.
+// Whether a target sleeps at most until about its next release, as far as the last two tell.
+static __always_inline bool is_near_release(const struct task_state *state)
+{
+	rts_u64 gap_ns = state->gaps_us[(state->releases - 2) & GAP_MASK] * 1000ull;
+	rts_s64 late_ns = state->armed_ns - state->released_ns - gap_ns;
+
+	return (late_ns < 0 ? -late_ns : late_ns) * 8 < (rts_s64)gap_ns;
+}
+
+// Others wake a target that sleeps as it does for its timer, or that chose how long it sleeps at
+// most: it waits for the next thing to do, unless that is an answer. Who sleeps for time alone
+// until its releases does not: a time-out elsewhere is one of a lock or of an answer. A timer that
+// had expired before it slept, since `slept_ns`, is not the one of this sleep.
 static __always_inline bool waits_for_work(const struct task_state *state, struct pt_regs *regs,
 		rts_u64 slept_ns)
 {
-	return state->armed_ns > slept_ns || sleep_place(regs) == state->released_at;
+	if (sleep_place(regs) == state->released_at)
+		return true;
+	return state->armed_ns > slept_ns && (!state->timed || is_near_release(state));
 }
 
 // So many times the last time between two releases a target may sleep elsewhere in one cycle.

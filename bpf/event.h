@@ -331,6 +331,7 @@ struct rts_worked {
 	rts_u64 instruction;
 	rts_u64 stack_pointer;
 	rts_u64 frame_pointer;
+	rts_u64 kernel_instruction; // 0: it was in its program, or that is not known
 	rts_u64 words[RTS_WORKED_WORDS]; // from the stack pointer on
 };
 

@@ -122,14 +122,16 @@ static __always_inline void count_uncome(const struct monitored *state, struct t
 }
 
 // The instants of an activation by the kernel's accounts: it came on a CPU at `came_ns`, and had
-// waited for that. Whether its timer was what woke it; before its expiry it was somebody else.
-static __always_inline void instants_of(struct monitored *state, rts_u64 came_ns, rts_u64 waited_ns)
+// waited for that. Whether its timer was what woke it; before its expiry it was somebody else, and
+// what has not expired by `now_ns` has woken nobody.
+static __always_inline void instants_of(struct monitored *state, rts_u64 came_ns, rts_u64 waited_ns,
+		rts_u64 now_ns)
 {
 	rts_u64 expiry_ns = state->armed.expiry_ns;
 
 	state->switch_ns = came_ns;
 	state->wakeup_ns = came_ns - waited_ns;
-	if (expiry_ns && state->wakeup_ns + CLOCKS_APART_NS_MAX < expiry_ns)
+	if (expiry_ns > now_ns || state->wakeup_ns + CLOCKS_APART_NS_MAX < expiry_ns)
 		expiry_ns = 0;
 	else if (state->wakeup_ns < expiry_ns)
 		state->wakeup_ns = expiry_ns;
@@ -158,7 +160,7 @@ static __noinline void unwoken_comes(struct monitored *state, struct task_struct
 		waited_ns = task->sched_info.run_delay - state->armed.waited_ns;
 		if (task->sched_info.last_queued)
 			waited_ns += now_ns - task->sched_info.last_queued - state->armed.ahead_ns;
-		instants_of(state, now_ns, waited_ns);
+		instants_of(state, now_ns, waited_ns, now_ns);
 		count_unwoken(state, task, true);
 		if (monitor_config.until_return)
 			state->wake = WAKE_RUNS;
@@ -197,7 +199,8 @@ static __noinline bool uncome_runs(struct monitored *state, struct task_struct *
 			count_uncome(state, task, alone);
 		} else if (found && is_of_arming(state, task, arrivals)) {
 			instants_of(state, came_ns,
-					task->sched_info.run_delay - state->armed.waited_ns);
+					task->sched_info.run_delay - state->armed.waited_ns,
+					now_ns);
 			count_unwoken(state, task, alone);
 		} else {
 			found = false;
@@ -257,7 +260,8 @@ static __always_inline void sleep_armed(struct hrtimer *timer, rts_u64 expiry_ns
 		return;
 	armed->arrivals = arrivals_of(current);
 	armed->waited_ns = current->sched_info.run_delay;
-	if (armed->timed_arrival == armed->arrivals)
+	// A wake-up that it crossed has ended the instant of its arrival.
+	if (state->switch_ns && armed->timed_arrival == armed->arrivals)
 		clocks_compared(armed, state->switch_ns, current->sched_info.last_arrival);
 }
 

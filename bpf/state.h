@@ -157,6 +157,7 @@ struct task_state {
 	rts_u8 calm; // so many times between two releases behind cycles in time
 	rts_u8 own_moment; // its last sleep to a moment was elsewhere than at its releases
 	rts_u8 paced; // that last found it asleep to a moment
+	rts_u8 timed; // that last found it asleep for time, and for nothing else
 	rts_u8 home_kind; // enum home_kind
 	rts_u8 napped; // one of those sleeps was for a length of time, or a time-out gave it its work
 	rts_u8 home_again; // so often it got work where it waits for that, less its other sleeps

@@ -163,9 +163,9 @@ static __always_inline void stop_chain(struct task_state *state, struct task_str
 	state->phase = PHASE_STOPPED;
 }
 
-// A target leaves the CPU because it is stopped, or is stopped already.
+// A task leaves the CPU because it is stopped, or is stopped already; whether it is a `target`.
 static __always_inline void stop_begin(struct task_state *state, struct task_struct *task,
-		rts_s32 how, rts_u64 now_ns)
+		rts_s32 how, bool target, rts_u64 now_ns)
 {
 	bool in_place = how == RTS_STOP_FROZEN && task->pid != bpf_get_current_task_btf()->pid;
 	rts_u64 due_ns;
@@ -177,6 +177,11 @@ static __always_inline void stop_begin(struct task_state *state, struct task_str
 	// The sleep was over by itself.
 	if (state->asleep_until_ns && state->asleep_until_ns <= now_ns)
 		state->asleep = RTS_ASLEEP_NO;
+	// Nobody knows whether what it slept for came meanwhile.
+	if (!target && state->asleep == RTS_ASLEEP_EVENT) {
+		state->phase = PHASE_NONE;
+		return;
+	}
 	if (config.evidence_floor_ns)
 		evidence_stopped(state, task, how, now_ns);
 	state->stopped = 1;
@@ -187,12 +192,13 @@ static __always_inline void stop_begin(struct task_state *state, struct task_str
 			return;
 		}
 		// What the signal woke it for is no work of its own.
-		drop_open(state, now_ns);
+		if (target)
+			drop_open(state, now_ns);
 	}
 	stop_chain(state, task, state->asleep_until_ns > now_ns ? state->asleep_until_ns : now_ns);
 }
 
-// A target that may go on: it waits for its CPU from now on. One that was stopped in its sleep is
+// A task that may go on: it waits for its CPU from now on. One that was stopped in its sleep is
 // late since that was to end; one that was not to wake yet is not late. Where it slept for an event
 // nobody knows whether that came meanwhile.
 static __always_inline void stop_end(struct task_state *state, struct cpu_state *cpu,

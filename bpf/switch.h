@@ -103,9 +103,11 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 		preempted(ctx, state, prev, now_ns);
 		return true;
 	}
-	stop = target ? stop_of(prev, prev_state) : STOP_NO;
+	// Of others, what they have for a target waits as well.
+	stop = target || (prev_state & (TASK_STOPPED | TASK_TRACED)) ? stop_of(prev, prev_state) :
+								       STOP_NO;
 	if (stop != STOP_NO) {
-		stop_begin(state, prev, stop, now_ns);
+		stop_begin(state, prev, stop, target, now_ns);
 		return true;
 	}
 	if (*(volatile rts_u8 *)&state->phase == PHASE_NONE)
@@ -123,7 +125,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 	if (state->phase == PHASE_WOKEN &&
 	    (!target || (rts_s64)(now_ns - state->woken_ns) < CROSSING_NS_MAX))
 		return false;
-	if (target && back_to_stopped_sleep(state)) {
+	if (back_to_stopped_sleep(state)) {
 		leaves_in(state, activation, PHASE_INSIDE);
 		return true;
 	}

@@ -40,7 +40,7 @@ static __always_inline void open_begin(struct task_struct *task, enum starts sta
 	if (stop == RTS_STOP_SIGNAL && state->meant.family)
 		return;
 	if (stop != STOP_NO) {
-		stop_begin(state, task, stop, bpf_ktime_get_ns());
+		stop_begin(state, task, stop, true, bpf_ktime_get_ns());
 		state->chain.flags = RTS_CHAIN_STALE;
 		return;
 	}

@@ -138,7 +138,7 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 		rank_note(cpu);
 	}
 	if (config.evidence_floor_ns && config.end_kind == RTS_END_BLOCKED && irq->active)
-		look_at_work(cpu, frame->entry_ns);
+		look_at_work(cpu, timer, frame->entry_ns);
 	if (hrtimer_was_armed_late(timer, frame->expiry_ns)) {
 		frame->release_ns = frame->expiry_ns;
 		frame->expiry_ns = 0;

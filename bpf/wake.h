@@ -248,7 +248,7 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 		stop_end(state, cpu, wakee);
 		return true;
 	}
-	if (wakeup.target && state->arms && back_to_stopped_sleep(state))
+	if (state->arms && back_to_stopped_sleep(state))
 		return false;
 	wakeup.runs = bpf_get_current_task_btf()->pid == wakee->pid;
 	wakeup.slept = state->phase == PHASE_NONE || has_left(state);

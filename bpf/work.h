@@ -11,7 +11,19 @@
 // So far apart, at least, are two looks on one CPU, whatever timers expire there.
 #define LOOK_NS_MIN 1000000
 
-static __always_inline void evidence_worked(struct task_struct *task, rts_u64 now_ns)
+// The kernel's instruction at which `timer` interrupted the task. 0: it was in its own program.
+static __always_inline rts_u64 interrupted_in_kernel(struct hrtimer *timer)
+{
+	struct pt_regs *regs;
+
+	if (!config.irq_regs_offset)
+		return 0;
+	regs = (struct pt_regs *)per_cpu_word(timer->base->cpu_base, config.irq_regs_offset);
+	return regs && !regs_user(regs) ? regs_instruction(regs) : 0;
+}
+
+static __always_inline void evidence_worked(struct task_struct *task, struct hrtimer *timer,
+		rts_u64 now_ns)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct rts_evidence *slot;
@@ -29,6 +41,7 @@ static __always_inline void evidence_worked(struct task_struct *task, rts_u64 no
 	stack_pointer = regs_stack_pointer(regs);
 	slot->worked.stack_pointer = stack_pointer;
 	slot->worked.frame_pointer = regs_frame_pointer(regs);
+	slot->worked.kernel_instruction = interrupted_in_kernel(timer);
 	slot->worked.words_length = RTS_WORKED_WORDS;
 	if (bpf_probe_read_user(slot->worked.words, sizeof(slot->worked.words),
 				(const void *)stack_pointer))
@@ -36,7 +49,8 @@ static __always_inline void evidence_worked(struct task_struct *task, rts_u64 no
 	evidence_end(slot);
 }
 
-static __always_inline void look_at_work(struct cpu_state *cpu, rts_u64 now_ns)
+static __always_inline void look_at_work(struct cpu_state *cpu, struct hrtimer *timer,
+		rts_u64 now_ns)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct task_state *state;
@@ -51,7 +65,7 @@ static __always_inline void look_at_work(struct cpu_state *cpu, rts_u64 now_ns)
 	if (age_ns < (rts_s64)(config.threshold_ns / 2))
 		return;
 	cpu->looked_ns = now_ns;
-	evidence_worked(current, now_ns);
+	evidence_worked(current, timer, now_ns);
 }
 
 #endif

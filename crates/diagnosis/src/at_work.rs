@@ -52,6 +52,43 @@ fn function(stack: &Stack) -> Option<String> {
     own.or_else(first).map(|at| at.text())
 }
 
+/// Functions in which the kernel spins for a lock of another task, or of another CPU
+/// (kernel/locking).
+const SPINS: [&str; 10] = [
+    "rwsem_spin_on_owner",
+    "rwsem_optimistic_spin",
+    "rwsem_down_write_slowpath",
+    "osq_lock",
+    "mutex_spin_on_owner",
+    "rtmutex_spin_on_owner",
+    "native_queued_spin_lock_slowpath",
+    "__pv_queued_spin_lock_slowpath",
+    "queued_read_lock_slowpath",
+    "queued_write_lock_slowpath",
+];
+
+/// Whether it was in one of these.
+fn spins(look: &Worked) -> bool {
+    let function = |frame: &Frame| {
+        let symbol = frame.symbol.split_once("+0x");
+        symbol.is_some_and(|(name, _)| SPINS.contains(&name))
+    };
+    look.kernel.first().is_some_and(function)
+}
+
+/// The stretches in which two looks in a row found a task spinning.
+pub(crate) fn spun(model: &Model, tid: i32, (begin_ns, end_ns): (i64, i64)) -> Vec<(i64, i64)> {
+    let looks = model.evidence.worked.iter();
+    let its = looks.filter(|look| look.task.tid.0 == tid);
+    let its = its.map(|look| (look.time.as_ns(), spins(look)));
+    let within: Vec<_> = its
+        .filter(|(time_ns, _)| (begin_ns..end_ns).contains(time_ns))
+        .collect();
+    let pairs = within.windows(2);
+    let both = pairs.filter(|pair| pair[0].1 && pair[1].1);
+    both.map(|pair| (pair[0].0, pair[1].0)).collect()
+}
+
 /// The looks at this activation's own work.
 pub(crate) fn looks<'a>(
     model: &'a Model,

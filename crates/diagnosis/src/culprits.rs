@@ -85,6 +85,7 @@ fn culprit(sum: Sum, late: &LateActivation) -> Culprit {
         cpu: sum.cpu,
         range: sum.range,
         waiter: sum.waiter,
+        waited_as: sum.waited_as,
     }
 }
 

@@ -40,6 +40,11 @@ impl Source for Fields<'_> {
 }
 
 impl Evidence {
+    /// The last stop that was added.
+    pub fn last_stop(&mut self) -> Option<&mut evidence::Stopped> {
+        self.records.stopped.last_mut()
+    }
+
     /// A stop that only a switch tells of.
     pub fn saw_stop(&mut self, stop: evidence::Stopped) {
         self.records.stopped.push(stop);

@@ -1,6 +1,6 @@
 //! What an analysis finds: late activations, their ledgers, groups, the verdict.
 
-use event::{Cpu, Duration, Instant, Tid, TimeRange};
+use event::{Cpu, Duration, Instant, Prio, Tid, TimeRange};
 
 use crate::lengths::Lengths;
 use crate::query::Until;
@@ -185,6 +185,8 @@ pub struct Culprit {
     pub range: TimeRange,
     /// Who was kept waiting for a CPU, where it is a task that the late one waits for.
     pub waiter: Option<TaskRef>,
+    /// The priority with which it, or the late task itself, was there.
+    pub waited_as: Option<Prio>,
 }
 
 /// A change that would remove a cause.
@@ -471,6 +473,7 @@ mod tests {
                 range: TimeRange::ALL,
                 cpu: Cpu(0),
                 waiter: None,
+                waited_as: None,
             };
             let total = Duration::from_ns(total_ns);
             let ledger = Ledger {

@@ -301,7 +301,7 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
         }
         BlockedOn::Io | BlockedOn::Kernel if fault => Doing::PageFault,
         BlockedOn::Fault => Doing::PageFault,
-        BlockedOn::Io => Doing::Io,
+        BlockedOn::Io => return device(model, (since_ns, waking.time_ns), phases),
         BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
         BlockedOn::Write => Doing::Missing(Reason::NoRoomToWrite),
         BlockedOn::Spin => Doing::Missing(Reason::SpunForLock),
@@ -317,6 +317,26 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
             }
         }
     };
+}
+
+/// A wait for a device, as far as one had a request meanwhile.
+fn device(model: &Model, wait_ns: (i64, i64), phases: &mut Phases) {
+    phases.doing = Doing::Io;
+    let Some(busy) = model.devices_busy(wait_ns) else {
+        return;
+    };
+    let idle = Doing::Missing(Reason::DevicesIdle);
+    phases.doing = idle;
+    for (begin_ns, end_ns) in busy {
+        if begin_ns > wait_ns.0 {
+            phases.then(begin_ns, None, Doing::Io);
+        } else {
+            phases.doing = Doing::Io;
+        }
+        if end_ns < wait_ns.1 {
+            phases.then(end_ns, None, idle);
+        }
+    }
 }
 
 /// A wait for a lock of which nothing says the owner but who lets go of it. That one had the lock

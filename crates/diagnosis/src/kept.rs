@@ -24,6 +24,9 @@ pub(crate) enum Shown {
     Served,
     /// It left in the call by which it lowered itself.
     Lowered,
+    /// As the waiting task came on its run queue, the scheduler did not ask it to leave the CPU: it
+    /// went first then.
+    WentFirst,
     /// Nothing, for so long that it may have had a higher priority for a while.
     Raised,
 }
@@ -133,6 +136,9 @@ pub(crate) fn shown(model: &Model, phase: &Phase, task: VersionId) -> Shown {
     if has_lowered_itself(model, phase, task) {
         return Shown::Lowered;
     }
+    if went_first(model, phase, tid) {
+        return Shown::WentFirst;
+    }
     let here = is_woken_here(model, phase);
     if here && was_found_in_user_code(model, phase, tid) {
         return Shown::LeftThere(phase.begin_ns);
@@ -152,6 +158,23 @@ pub(crate) fn shown(model: &Model, phase: &Phase, task: VersionId) -> Shown {
         _ if left => Shown::UserCode,
         _ => Shown::Nothing,
     }
+}
+
+/// Whether `had`, the task on the CPU as the waiting one came on its run queue, was not asked to
+/// leave it, as the scheduler asks each that goes behind (`wakeup_preempt`, kernel/sched/core.c).
+fn went_first(model: &Model, phase: &Phase, had: Tid) -> bool {
+    let (Doing::Waiting { tid, .. }, Some(cpu)) = (phase.doing, phase.cpu) else {
+        return false;
+    };
+    let Some(timeline) = model.timeline(cpu) else {
+        return false;
+    };
+    let span = (phase.begin_ns, phase.end_ns);
+    let log = model.moments(tid, cpu, Instant::from_ns(span.0), Instant::from_ns(span.1));
+    log.iter().any(|moment| {
+        let on_cpu = model.tasks.version(timeline.at(moment.time_ns).task);
+        moment.goes_behind && on_cpu.is_some_and(|task| task.tid == had)
+    })
 }
 
 /// Whether the CPU itself put the waiting task on its run queue.

@@ -173,6 +173,7 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
         waiter: sum
             .waiter
             .and_then(|waiter| of_chain(model, account, waiter)),
+        waited_as: sum.waiter.map(|(_, prio)| prio),
     };
     let mut terms: Vec<Term> = named.into_iter().map(term).collect();
     terms.sort_by_key(|term| -term.duration.as_ns());

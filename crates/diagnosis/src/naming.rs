@@ -6,6 +6,7 @@ use event::evidence::{Mode, StopKind};
 
 use kernel_state::BY_TICK_NS_MAX;
 
+use crate::at_work;
 use crate::host;
 use crate::model::{Model, Slice, Span, Timeline, Version, VersionId, What};
 use crate::own_cost;
@@ -197,8 +198,11 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
         });
     });
     namer.settle(pieces, first);
-    if let Doing::Running { .. } = phase.doing {
+    if let Doing::Running { tid } = phase.doing {
         spun(timeline, pieces, first);
+        for span in at_work::spun(model, tid, (phase.begin_ns, phase.end_ns)) {
+            spins_in(span, pieces, first);
+        }
     }
     quota::settle(model, phase, pieces, first);
 }
@@ -218,12 +222,18 @@ fn spun(timeline: &Timeline, pieces: &mut Vec<Piece>, first: usize) {
         let Some(end_ns) = begun.map(|piece| piece.end_ns.min(lock.end_ns)) else {
             continue;
         };
-        quota::split_at(pieces, first, lock.begin_ns);
-        quota::split_at(pieces, first, end_ns);
-        for piece in &mut pieces[first..] {
-            if lock.begin_ns <= piece.begin_ns && piece.end_ns <= end_ns {
-                piece.key = Key::Unexplained(Reason::SpunForLock);
-            }
+        spins_in((lock.begin_ns, end_ns), pieces, first);
+    }
+}
+
+/// What a task seemed to work in a stretch, it spun.
+fn spins_in((begin_ns, end_ns): (i64, i64), pieces: &mut Vec<Piece>, first: usize) {
+    quota::split_at(pieces, first, begin_ns);
+    quota::split_at(pieces, first, end_ns);
+    for piece in &mut pieces[first..] {
+        let within = begin_ns <= piece.begin_ns && piece.end_ns <= end_ns;
+        if within && matches!(piece.key, Key::Ran(_)) {
+            piece.key = Key::Unexplained(Reason::SpunForLock);
         }
     }
 }

@@ -3,7 +3,7 @@
 use kernel_state::{softirq_name, vector_name};
 use std::fmt;
 
-use event::{Cpu, Duration, Tid, TimeRange};
+use event::{Cpu, Duration, Prio, Tid, TimeRange};
 
 use event::evidence::{PreemptionModel, StopKind, TaskRef};
 
@@ -71,6 +71,8 @@ pub enum Reason {
     LockOwnerWaits,
     /// What a task of the chain wrote into was full, and nothing says why nobody read it.
     NoRoomToWrite,
+    /// A task of the chain waited for a device, and none had a request.
+    DevicesIdle,
     /// The target was stopped while it slept for an event, of which nobody knows whether it came.
     StoppedAsleep,
     /// The group of the waiting task had no quota left in the end, and nothing says since when.
@@ -124,6 +126,10 @@ impl fmt::Display for Reason {
             Reason::SpunForLock => "it spun for another task's lock, nothing says since when",
             Reason::LockOwnerWaits => "the owner of its lock waited for another task itself",
             Reason::NoRoomToWrite => "what it wrote into was full, nothing says why nobody read",
+            Reason::DevicesIdle => {
+                "it waited for a device, and none had a request: who is to ask it waited, or a \
+                 limit held it back"
+            }
             Reason::StoppedAsleep => "it was stopped as it slept, nothing says when it was to wake",
             Reason::QuotaBeginUnknown => "nothing says since when its group had no quota left",
             Reason::PerhapsQuota => {
@@ -484,6 +490,8 @@ pub struct Term {
     /// Who was on a run queue in its longest piece, where that is a task that the late one waits
     /// for.
     pub waiter: Option<TaskRef>,
+    /// The priority with which it, or the late task itself, was there.
+    pub waited_as: Option<Prio>,
 }
 
 /// The terms that differ in nothing but their task's number, as one: a storm of short-lived tasks
@@ -502,6 +510,8 @@ pub struct Sum {
     pub cpu: Cpu,
     /// [`Term::waiter`] of the largest.
     pub waiter: Option<TaskRef>,
+    /// [`Term::waited_as`] of the largest.
+    pub waited_as: Option<Prio>,
 }
 
 /// As the ledger's table prints it: `run-queue wait behind 21 tasks called bash (rt 70)`.
@@ -533,6 +543,7 @@ pub(crate) fn sums(terms: &[Term]) -> Vec<Sum> {
             range: term.range,
             cpu: term.cpu,
             waiter: term.waiter.clone(),
+            waited_as: term.waited_as,
         });
     }
     sums.sort_by_key(|sum| -sum.duration.as_ns());

@@ -266,7 +266,7 @@ fn sentence(
     let named = culprits
         .iter()
         .filter(|culprit| conclusive || matters(culprit));
-    let clauses: Vec<_> = named.map(|culprit| clause(culprit, late.cpu)).collect();
+    let clauses: Vec<_> = named.map(|culprit| clause(culprit, late)).collect();
     // By share, not by time: no "then".
     let clauses = clauses.join("; and ");
     let unexplained = late.ledger.unexplained();
@@ -285,7 +285,7 @@ fn sentence(
     }
     if is_own_work(late) {
         let others: String = besides(culprits)
-            .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
+            .map(|culprit| format!("; and {}", clause(culprit, late)))
             .collect();
         return format!("{head}: {}{others}.", own_doing(model, late));
     }
@@ -478,18 +478,31 @@ fn waited_for_memory(short: Short) -> &'static str {
     }
 }
 
-/// What one culprit did; its CPU only where it is not `here`.
-fn clause(culprit: &Culprit, here: Cpu) -> String {
+/// Who had the CPU before it; with which priority it waited, where that is lower than the one it
+/// began with.
+fn ran_ahead(culprit: &Culprit, late: &LateActivation, who: &str, there: &str) -> String {
+    if let Some(waiter) = &culprit.waiter {
+        return format!("{who} ran{there} ahead of {waiter}, which it waits for, for");
+    }
+    let lower = culprit.waited_as;
+    let lower = lower.filter(|prio| late.task.prio.beats(*prio));
+    match lower {
+        Some(prio) => format!("{who} ran ahead of it{there}, which had {prio} then, for"),
+        None => format!("{who} ran ahead of it{there} for"),
+    }
+}
+
+/// What one culprit did; its CPU only where it is not the late task's.
+fn clause(culprit: &Culprit, late: &LateActivation) -> String {
     let Culprit {
         kind,
         duration,
         share,
         cpu,
-        waiter,
         ..
     } = culprit;
     let who = kind.who(culprit.tasks);
-    let there = match *cpu == here {
+    let there = match *cpu == late.cpu {
         true => String::new(),
         false => format!(" on {cpu}"),
     };
@@ -499,10 +512,7 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         }
         TermKind::IdleExit => format!("{cpu} needed to leave its idle state for"),
         TermKind::Steal => format!("the hypervisor took {cpu} away for"),
-        TermKind::RunQueueWait { .. } => match waiter {
-            None => format!("{who} ran ahead of it{there} for"),
-            Some(waiter) => format!("{who} ran{there} ahead of {waiter}, which it waits for, for"),
-        },
+        TermKind::RunQueueWait { .. } => ran_ahead(culprit, late, &who, &there),
         TermKind::StopClass { .. } => format!("the stop-class thread {who} held {cpu} for"),
         TermKind::Upstream { .. } => format!("{who}, which it waits for, worked{there} for"),
         TermKind::PreemptionOff {

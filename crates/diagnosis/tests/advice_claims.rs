@@ -272,6 +272,38 @@ fn whoever_takes_a_good_part_beside_own_work_is_in_the_advice_too() {
 }
 
 #[test]
+fn who_is_found_spinning_in_the_kernel_has_not_worked_for_itself() {
+    let check = |kernel: &[&'static str], conclusive: bool, says: &str| {
+        let mut trace = woken(begun(VICTIM), VICTIM).preempt(FAIR, VICTIM);
+        for _ in 0..9 {
+            let look: &[&str] = &["jpw+0x12 (robot)"];
+            trace = trace.after(1_000).worked_in_kernel(VICTIM, look, kernel);
+        }
+        let trace = trace.after(1_000).block(VICTIM, FAIR);
+        let task = VICTIM.tid;
+        let steps = [
+            (1_000_000, 3, 0, 9),
+            (1_002_000, 7, 0, task),
+            (1_004_000, 8, 0, task),
+            (11_004_000, 10, 0, task),
+        ];
+        let trace = trace.hit_blocked(1, VICTIM, HOG, &steps);
+        let found = diagnose(&trace.build(), &Query::default()).expect("a diagnosis");
+        let verdict = &found.groups[0].verdict;
+        assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+        assert_eq!(verdict.conclusive, conclusive, "{}", verdict.sentence);
+    };
+    check(&[], true, "it ran itself for 10.000 ms");
+    check(
+        &["shmem_write_end+0x12"],
+        true,
+        "it ran itself for 10.000 ms",
+    );
+    let spun = "it spun for another task's lock, nothing says since when";
+    check(&["rwsem_spin_on_owner+0x3b"], false, spun);
+}
+
+#[test]
 fn own_work_says_in_which_function_it_was_seen() {
     let plan: &[&str] = &["clock_gettime+0x2d (libc.so.6)", "plan+0x12 (robot)"];
     let other: &[&str] = &["log+0x3 (robot)"];

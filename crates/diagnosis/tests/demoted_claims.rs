@@ -33,16 +33,25 @@ fn check(trace: SyntheticTrace, conclusive: bool, says: &str) {
 #[test]
 fn who_is_lowered_in_the_midst_of_its_work_waits_by_its_new_priority() {
     let demoted = Task::fair(VICTIM.tid, VICTIM.comm);
-    let ahead = "compile (tid 300, nice 0) ran ahead of it for 12.000 ms";
+    let ahead = "compile (tid 300, nice 0) ran ahead of it, which had nice 0 then, for 12.000 ms";
     check(put_off(demoted, FAIR, VICTIM), true, ahead);
     check(put_off(demoted, FAIR, demoted), true, ahead);
     // With its own priority only a limit on real-time tasks lets a fair one in.
     check(put_off(VICTIM, FAIR, VICTIM), true, "(throttled");
     // A real-time one goes ahead of it with either.
-    let ahead = "burner (tid 200, rt 60) ran ahead of it for 12.000 ms";
-    check(put_off(demoted, HOG, VICTIM), true, ahead);
-    check(put_off(VICTIM, HOG, VICTIM), true, ahead);
+    let ahead =
+        |lowered: &str| format!("burner (tid 200, rt 60) ran ahead of it{lowered} for 12.000 ms");
+    check(
+        put_off(demoted, HOG, VICTIM),
+        true,
+        &ahead(", which had nice 0 then,"),
+    );
+    check(put_off(VICTIM, HOG, VICTIM), true, &ahead(""));
     // Lowered below one that it went ahead of.
     let low = Task::rt(VICTIM.tid, VICTIM.comm, 10);
-    check(put_off(low, HOG, VICTIM), true, ahead);
+    check(
+        put_off(low, HOG, VICTIM),
+        true,
+        &ahead(", which had rt 10 then,"),
+    );
 }

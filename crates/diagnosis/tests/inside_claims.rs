@@ -3,7 +3,7 @@
 
 mod inside;
 
-use diagnosis::{Query, diagnose};
+use diagnosis::{Query, TaskFilter, diagnose};
 use event::{Tid, Value};
 use inside::check;
 use testkit::{SyntheticTrace, Task};
@@ -176,6 +176,52 @@ fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
     sleeps(0, &["try_to_free_pages+0x1"], "waiting for memory");
     let why = "unexplained: it slept in the kernel, nothing says for what";
     sleeps(0, &["msleep+0x1"], why);
+}
+
+#[test]
+fn a_device_is_waited_for_while_it_has_a_request() {
+    const DISK: u64 = 254 << 20;
+    const LOOP: u64 = 7 << 20;
+    let check_from = |dev: u64, issued_us: i64, expect: [(&str, i64); 2]| {
+        let request = [
+            ("dev", Value::Unsigned(dev)),
+            ("sector", Value::Unsigned(2048)),
+            ("nr_sector", Value::Unsigned(8)),
+            ("tid", Value::Signed(77)),
+            ("rwbs", Value::Unsigned(1)),
+        ];
+        let trace = activated()
+            .at(1_100)
+            .blocked(VICTIM, 1, None, &["io_schedule+0x1"])
+            .block(VICTIM, OWNER);
+        let trace = trace.at(issued_us).event("block_rq_issue", &request);
+        let trace = trace.at(11_100).irq(24, "disk");
+        let trace = trace.event("block_rq_complete", &request);
+        let trace = trace.wake(VICTIM).irq_end(24).after(1);
+        let trace = ends(trace.preempt(OWNER, VICTIM).after(50), VICTIM, 11_152);
+        let query = Query {
+            tasks: TaskFilter::from(Tid(VICTIM.tid)),
+            worst: 1,
+            ..Query::default()
+        };
+        let found = diagnose(&trace.build(), &query).expect("the trace can be diagnosed");
+        let terms = &found.activations[0].ledger.terms;
+        let of = |name: &str| {
+            let named = terms.iter();
+            let named = named.filter(|term| term.kind.to_string().contains(name));
+            named.map(|term| term.duration.as_ns() / 1_000).sum::<i64>()
+        };
+        for (name, us) in expect {
+            assert_eq!(of(name), us, "{name}: {terms:?}");
+        }
+    };
+    let (device, idle) = ("waiting for a device", "and none had a request");
+    // Issued a moment behind the begin of the wait.
+    check_from(DISK, 1_110, [(device, 10_000), (idle, 0)]);
+    // Who was to ask it came late.
+    check_from(DISK, 9_100, [(device, 2_000), (idle, 8_000)]);
+    // A loop's requests are served by a thread, which may wait for a CPU itself.
+    check_from(LOOP, 1_110, [(device, 0), (idle, 10_000)]);
 }
 
 #[test]

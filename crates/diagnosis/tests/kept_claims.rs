@@ -172,6 +172,41 @@ fn a_wake_up_from_elsewhere_may_go_unnoticed_until_the_first_interrupt() {
     check(leaves(twice, FAIR), true, LIMITED);
 }
 
+/// The same, and the wake-up says with ftrace's flags, or with LTTng's context, whether the task on
+/// the CPU was asked to leave it.
+fn woken_asking(trace: SyntheticTrace, ran: Task, asks: (&str, u64)) -> SyntheticTrace {
+    let fields = [
+        ("comm", Value::Text(VICTIM.comm.into())),
+        ("tid", Value::Signed(VICTIM.tid.into())),
+        ("prio", Value::Signed(i64::from(VICTIM.prio) - 100)),
+        ("target_cpu", Value::Signed(0)),
+        (asks.0, Value::Unsigned(asks.1)),
+    ];
+    let trace = trace.at(800).run(ran).at(1_000).timer_irq().after(2);
+    let trace = trace
+        .waking(VICTIM, 0)
+        .after(1)
+        .event("sched_wakeup", &fields);
+    trace.after(1).timer_irq_end()
+}
+
+#[test]
+fn a_task_that_the_wake_up_did_not_ask_to_leave_went_first_then() {
+    let (came, left) = (Task::rt(300, "sly", 60), Task::fair(300, "sly"));
+    let trace = |came: Task, asks| leaves(woken_asking(idle_machine(), came, asks), left);
+    let ahead = "sly (tid 300, rt 60) ran ahead of it";
+    check(trace(came, ("need_reschedule", 0)), true, ahead);
+    check(trace(came, ("common_flags", 0x09)), true, ahead);
+    // It was to leave, and may have been low already.
+    let unknown = "the priority of the task that ran was not seen";
+    check(trace(came, ("need_reschedule", 1)), false, unknown);
+    check(trace(came, ("common_flags", 0x0d)), false, unknown);
+    // It raised itself before, and lowered itself as it ended.
+    let raised = "sly (tid 300, nice 0) ran ahead of it";
+    check(trace(left, ("need_reschedule", 0)), true, raised);
+    check(trace(left, ("need_reschedule", 1)), true, "kept CPU 0");
+}
+
 #[test]
 fn a_task_that_lowers_itself_as_it_ends_ran_ahead_with_the_priority_that_it_had() {
     let (came, left) = (Task::rt(300, "sly", 60), Task::fair(300, "sly"));

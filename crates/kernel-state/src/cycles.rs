@@ -3,7 +3,9 @@
 //! answer), and no event tells such a sleep from the end of its work. Nor of a sleep for a length
 //! of time, where its releases are moments.
 //!
-//! A sleep with a time-out that others end is no such sleep: it waits for the next thing to do.
+//! A sleep with a time-out that others end is no such sleep: it waits for the next thing to do,
+//! unless its timer lies elsewhere than the one that releases the task. The timer of a sleep lies
+//! on the task's own stack in the kernel, and at one place for one kind of call.
 
 use event::are_steady;
 use trace::EventView;
@@ -17,6 +19,9 @@ const NAPPING_GAPS_MAX: i64 = 16;
 /// After that so many sleeps for a length of time are still inside its cycle; more of them are what
 /// releases the task from now on.
 const NAPS_MAX: u32 = 8;
+/// So often in a row a timer at the same place has to release a task for another place to tell
+/// another sleep: some kernels vary these places (`randomize_kstack_offset`).
+const SAME_PLACE_MIN: u32 = 4;
 /// So many of the last times between two releases tell whether these are steady.
 const GAPS_MAX: usize = 64;
 
@@ -61,6 +66,8 @@ struct Cycle {
     paced_ns: i64,
     /// What that timer calls.
     function: Function,
+    /// The address of that timer, and how often in a row it was that.
+    released_at: (u64, u32),
     /// The address of such a timer that the task has armed since it ran last.
     armed: Option<u64>,
     /// When that one is due, also where others have ended its sleep since.
@@ -111,6 +118,7 @@ impl Default for Cycle {
             released_ns: 0,
             paced_ns: 0,
             function: None,
+            released_at: (0, 0),
             armed: None,
             due_ns: None,
             overdue_ns: None,
@@ -260,7 +268,7 @@ impl Cycles {
             cycle.done_ns = now_ns;
             self.close(task);
             if let Some(cycle) = self.of(task) {
-                cycle.released(now_ns, timer.function, false);
+                cycle.released(now_ns, timer, false);
             }
         }
     }
@@ -295,7 +303,7 @@ impl Cycles {
                 // The sleep that the timer ends began where the cycle's work was done.
                 self.close(task);
                 if let Some(cycle) = self.of(task) {
-                    cycle.released(now_ns, timer.function, is_nap);
+                    cycle.released(now_ns, timer, is_nap);
                 }
             }
         }
@@ -380,10 +388,14 @@ impl Cycles {
         self.tasks.get_mut(task as usize)?.as_deref_mut()
     }
 
-    /// Others woke the task before a time-out of its own: its sleep was no part of a cycle.
+    /// Others woke the task before a time-out of its own: its sleep was no part of a cycle, if it
+    /// waits for its releases so.
     fn cancelled(&mut self, task: u32, address: u64) {
         let Some(cycle) = self.of(task) else { return };
-        if cycle.in_time == Some(address) {
+        if cycle.in_time == Some(address) && cycle.slept_elsewhere(address) {
+            cycle.in_time = None;
+            cycle.others += 1;
+        } else if cycle.in_time == Some(address) {
             self.close(task);
             if let Some(cycle) = self.of(task) {
                 cycle.leave_out();
@@ -443,6 +455,17 @@ impl Cycle {
         self.overdue_ns = is_past.then_some(due_ns);
     }
 
+    /// Whether a sleep, whose timer is at `address` and due as the last one that it armed, is no
+    /// wait for a release: neither its place nor its time is one of these.
+    fn slept_elsewhere(&self, address: u64) -> bool {
+        let (place, times) = self.released_at;
+        let (Some(gap_ns), Some(due_ns)) = (self.gaps_ns.last(), self.due_ns) else {
+            return false;
+        };
+        let early_ns = (due_ns - self.paced_ns - gap_ns).abs();
+        place != address && times >= SAME_PLACE_MIN && early_ns > gap_ns / 8
+    }
+
     /// Whether a sleep for a length of time, which is over, was inside the present cycle.
     fn slept_inside(&mut self, now_ns: i64) -> bool {
         if self.begin_ns.is_none() || self.naps_left == 0 {
@@ -460,7 +483,7 @@ impl Cycle {
         true
     }
 
-    fn released(&mut self, now_ns: i64, function: Function, is_nap: bool) {
+    fn released(&mut self, now_ns: i64, timer: Expiring, is_nap: bool) {
         self.naps_left = if is_nap { 0 } else { NAPS_MAX };
         let overdue_ns = self.overdue_ns.take();
         let begin_ns = overdue_ns.unwrap_or(now_ns);
@@ -470,7 +493,10 @@ impl Cycle {
             self.always_arms &= self.armed.is_some();
         }
         self.releases += 1;
-        self.function = function;
+        self.function = timer.function;
+        let (place, times) = self.released_at;
+        let again = if place == timer.address { times } else { 0 };
+        self.released_at = (timer.address, again.saturating_add(1));
         self.released_ns = now_ns;
         self.begin_ns = Some(begin_ns);
         self.paced_ns = begin_ns;

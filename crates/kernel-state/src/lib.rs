@@ -25,6 +25,7 @@ mod queue;
 mod run;
 mod sched;
 mod statedump;
+mod stops;
 mod stretches;
 mod syscalls;
 mod task_filter;
@@ -59,6 +60,7 @@ pub use process::{Comm, FileKind, ON_ITS_WAY_NS_MAX, ProcId, Process};
 pub use queue::sum_up;
 pub use run::Holder;
 pub use sched::BY_TICK_NS_MAX;
+pub use stops::Stopper;
 pub use syscalls::Request;
 pub use task_filter::TaskFilter;
 pub use unrecorded::Unrecorded;
@@ -161,6 +163,7 @@ pub struct Kernel {
     /// CPUs that the trace has streams of: as many as the greatest number and one.
     cpus_of_trace: u32,
     unrecorded: Unrecorded,
+    stops: stops::Stops,
 }
 
 /// A number that no CPU can have was damaged.
@@ -189,6 +192,7 @@ impl Kernel {
             first_ns: i64::MAX,
             cpus_of_trace: cpus_of(trace),
             unrecorded: Unrecorded::new(trace),
+            stops: stops::Stops::default(),
             now_ns: 0,
             cpus: Vec::new(),
             processes: Processes::default(),
@@ -381,6 +385,7 @@ impl Kernel {
         match *known {
             Known::Sched(ref sched) => self.scheduling(event, cpu, sched, sink),
             Known::Life(life) => self.life(event, life, sink),
+            Known::Stop(stop) => self.stop(event, cpu, stop),
             Known::Handler(handler) => self.interrupt(event, cpu, handler, sink),
             Known::Call(call) => self.call(event, cpu, call, sink),
             Known::Fault { begins } => self.note_fault(cpu, begins),

@@ -119,6 +119,8 @@ pub struct Process {
     pub woken_as: Comm,
     /// Its events are recorded, in a trace of some tasks alone.
     pub(crate) is_tracked: bool,
+    /// The path of its control group of the second version, where events said it.
+    pub(crate) group: Option<Arc<[u8]>>,
     /// It has left its CPU for good: its id is that of another one when it is seen again.
     pub(crate) is_over: bool,
     /// On LTTng's scale.

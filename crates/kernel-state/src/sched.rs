@@ -182,6 +182,7 @@ impl Kernel {
             doubtful: wait.doubtful,
         };
         sink.change(self, &change);
+        self.has_stopped(prev);
         self.tell_scheduled_in(cpu, next, wait, sink);
         self.leave(cpu, prev, prev_runnable, sink);
         if left.ends() {
@@ -250,6 +251,7 @@ impl Kernel {
             .is_some_and(|at_ns| self.is_known_since(at_ns));
         match left.pause() {
             Pause::PutOff if gives_way => Pause::OutOfRuntime,
+            Pause::Done if self.is_frozen(id) => Pause::Frozen,
             Pause::Done if in_fault => Pause::Fault,
             Pause::Done if process.lock().is_some() => Pause::Lock,
             pause => pause,
@@ -435,6 +437,7 @@ impl Kernel {
         let process = self.processes.get_mut(parent);
         process.comm = Comm::new(event.text(parent_comm));
         let mut inherited = Vec::new();
+        let group = process.group.clone();
         if child_pid.is_some() {
             process.pid = Some(parent_tid);
             let files = process.files.iter();
@@ -446,6 +449,7 @@ impl Kernel {
             comm: Comm::new(event.text(child_comm)),
             files: IndexMap::with_capacity(inherited.len()),
             has_called: true,
+            group,
             // Only forks of those that are tracked are recorded then.
             is_tracked: self.tracks,
             ..Process::default()

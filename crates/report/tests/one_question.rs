@@ -36,8 +36,8 @@ enum Wait {
     Sleep,
     /// A timer that goes on by itself.
     Interval,
-    /// A time-out of each sleep, which others may end before.
-    TimeOut,
+    /// A time-out of each sleep, which others may end before, after so long.
+    TimeOut(i64),
 }
 
 const PERIOD_US: i64 = 10_000;
@@ -55,12 +55,12 @@ fn cycles(wait: Wait, asleep_us: i64) -> SyntheticTrace {
         }
         trace = trace.after(1).timer_irq_end().after(5).run(LOOP).after(100);
         if turn % 3 == 0 {
-            if let Wait::TimeOut = wait {
-                trace = trace.hrtimer_start(8, begin_us + PERIOD_US);
+            if let Wait::TimeOut(after_us) = wait {
+                trace = trace.hrtimer_start(8, begin_us + after_us);
             }
             trace = trace.block(LOOP, HELPER).after(asleep_us).wake(LOOP);
             trace = trace.after(5).preempt(HELPER, LOOP).after(1);
-            if let Wait::TimeOut = wait {
+            if let Wait::TimeOut(_) = wait {
                 trace = trace.event(
                     "timer_hrtimer_cancel",
                     &[("hrtimer", event::Value::Unsigned(8))],
@@ -118,7 +118,13 @@ fn a_short_one_does_not() {
 
 #[test]
 fn a_sleep_with_a_time_out_waits_for_the_next_work() {
-    check_inside(cycles(Wait::TimeOut, 5_000), None);
+    check_inside(cycles(Wait::TimeOut(PERIOD_US), 5_000), None);
+}
+
+#[test]
+fn a_time_out_elsewhere_that_is_no_release_is_one_of_a_lock_or_of_an_answer() {
+    // The first cycles tell that the releases have one place.
+    check_inside(cycles(Wait::TimeOut(50 * PERIOD_US), 5_000), Some((2, 2)));
 }
 
 #[test]

@@ -288,6 +288,25 @@ impl KernelContexts {
         all.filter(move |field| field.scope == scope)
     }
 
+    /// What a wake-up carries also where not every event does: whether the task on the CPU is to
+    /// leave it. The scheduler has compared the two by then (`ttwu_do_activate`,
+    /// kernel/sched/core.c).
+    pub(super) fn of_wakeup(&self) -> Option<Field> {
+        let mut fields = Context::NeedReschedule.fields(&[]);
+        fields.next().filter(|_| self.has_more_of_wakeups())
+    }
+
+    fn has_more_of_wakeups(&self) -> bool {
+        !self.contexts.contains(&Context::NeedReschedule)
+    }
+
+    /// The value of [`KernelContexts::of_wakeup`], where it has one.
+    pub(super) fn write_of_wakeup(&self, event: &Carrier<'_>, out: &mut Vec<u8>) {
+        if self.has_more_of_wakeups() {
+            Context::NeedReschedule.write(event, 0, out);
+        }
+    }
+
     /// The values of the fields that all events of the stream have.
     pub(super) fn write_shared(&self, stacks: Stacks<'_>, out: &mut Vec<u8>) {
         for context in &self.contexts {

@@ -425,7 +425,7 @@ impl CpuConverter {
             self.stream.event(self.current_class, time, &self.payload)?;
             self.payload.truncate(shared);
         }
-        self.write_contexts(classes, time_ns, record)?;
+        self.write_contexts(classes, (time_ns, index), record)?;
         let group_of = |tid| self.groups.group(tid);
         classes.plans[index as usize].run(record, group_of, &mut self.payload);
         self.stream
@@ -436,7 +436,7 @@ impl CpuConverter {
     fn write_contexts(
         &mut self,
         classes: &KernelClasses,
-        time_ns: u64,
+        (time_ns, index): (u64, u32),
         record: &[u8],
     ) -> Result<()> {
         let moment = match classes.contexts.asked() {
@@ -450,6 +450,9 @@ impl CpuConverter {
             groups: &self.groups,
             moment: moment.unwrap_or(&NOTHING_KNOWN),
         };
+        if classes.wakeup == Some(index) {
+            classes.contexts.write_of_wakeup(&event, &mut self.payload);
+        }
         classes.contexts.write(&event, &mut self.payload);
         Ok(())
     }

@@ -35,6 +35,8 @@ pub struct KernelClasses {
     by_id: Vec<Option<u32>>,
     new_task: Option<NewTask>,
     switch: Option<current::Switch>,
+    /// The class of `sched_wakeup`, whose events carry more than others.
+    wakeup: Option<u32>,
     contexts: KernelContexts,
     stacks: StackRecords,
     /// Of each class, whether the kernel writes stacks behind its events.
@@ -60,6 +62,7 @@ impl KernelClasses {
             by_id: Vec::new(),
             new_task: None,
             switch: None,
+            wakeup: None,
             contexts: KernelContexts::default(),
             stacks,
             with_stacks: Vec::new(),
@@ -77,15 +80,22 @@ impl KernelClasses {
             compiled.by_id[id] = Some(index);
             compiled.new_task = compiled.new_task.or_else(|| new_task(format));
             compiled.switch = compiled.switch.or_else(|| current::Switch::of(format));
+            if (&*format.system, &*format.name) == ("sched", "sched_wakeup") {
+                compiled.wakeup = Some(index);
+            }
         }
-        compiled
+        compiled.carrying(&KernelContexts::default())
     }
 
     /// The same, and each event carries `contexts`.
     pub fn carrying(mut self, contexts: &KernelContexts) -> Self {
-        for class in &mut self.classes {
-            let own = class.fields.iter().cloned();
-            class.fields = own.chain(contexts.fields(Scope::EventContext)).collect();
+        for (index, class) in (0..).zip(&mut self.classes) {
+            let own = (self.wakeup == Some(index)).then_some(contexts);
+            let own = own.and_then(KernelContexts::of_wakeup);
+            let all = own.into_iter().chain(contexts.fields(Scope::EventContext));
+            let payload = class.fields.iter().cloned();
+            let payload = payload.filter(|field| field.scope != Scope::EventContext);
+            class.fields = payload.chain(all).collect();
         }
         self.contexts = contexts.clone();
         self

@@ -17,6 +17,7 @@ pub(super) const DEVICE: u32 = 8;
 pub(super) const TRACKED: u32 = 9;
 pub(super) const QUOTA: u32 = 10;
 pub(super) const PROGRAM: u32 = 11;
+pub(super) const CGROUP: u32 = 12;
 
 /// The classes; their numbers are for the caller to set.
 pub(crate) fn classes() -> Vec<EventClass> {
@@ -36,6 +37,10 @@ pub(crate) fn classes() -> Vec<EventClass> {
         class("rtscope_tracked", vec![signed("tid")]),
         quota(),
         program(),
+        class(
+            "rtscope_statedump_cgroup",
+            vec![signed("tid"), text("path")],
+        ),
     ]
 }
 

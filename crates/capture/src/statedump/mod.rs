@@ -16,8 +16,8 @@ use host::groups::Kept;
 use crate::clock;
 pub(crate) use classes::classes;
 use classes::{
-    DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, PROGRAM, QUOTA, START, TASK,
-    TRACKED,
+    CGROUP, DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, PROGRAM, QUOTA, START,
+    TASK, TRACKED,
 };
 pub use devices::{BlockDevice, NetworkInterface};
 use files::numbered;
@@ -54,6 +54,8 @@ pub struct TaskState {
     pub policy: u32,
     /// The CPUs that it may use, as a list.
     pub cpus_allowed: String,
+    /// The path of its control group of the second version; empty where it is in the root.
+    pub cgroup: String,
 }
 
 /// A line of `/proc/interrupts` with one of its handlers.
@@ -113,8 +115,14 @@ impl StateDump {
                 threads.into_iter().filter_map(move |tid| {
                     let thread = process.join(tid.to_string());
                     let stat = fs::read(thread.join("stat")).ok()?;
-                    let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
-                    task(&String::from_utf8_lossy(&stat), &status, pid)
+                    let text =
+                        |name: &str| fs::read_to_string(thread.join(name)).unwrap_or_default();
+                    let task = task(&String::from_utf8_lossy(&stat), &text("status"), pid)?;
+                    let cgroup = match task.is_kernel_thread {
+                        true => String::new(),
+                        false => cgroup(&text("cgroup")),
+                    };
+                    Some(TaskState { cgroup, ..task })
                 })
             })
             .collect();
@@ -178,6 +186,10 @@ impl StateDump {
             write(PROCESS_STATE, self.begin, &payload)?;
             task.write_own(payload.clear());
             write(TASK, self.begin, &payload)?;
+            if !task.cgroup.is_empty() {
+                payload.clear().i32(task.tid).string(&task.cgroup);
+                write(CGROUP, self.begin, &payload)?;
+            }
         }
         for file in &self.files {
             payload.clear().u64(table_of(file.pid)).i32(file.fd);
@@ -316,7 +328,16 @@ fn task(stat: &str, status: &str, tgid: i32) -> Option<TaskState> {
         prio: field(18)?.parse().ok()?,
         policy: field(41)?.parse().ok()?,
         cpus_allowed: cpus_allowed.unwrap_or_default().trim().to_owned(),
+        cgroup: String::new(),
     })
+}
+
+/// From `/proc/PID/task/TID/cgroup`: the group of the second version, and nothing for the root.
+fn cgroup(text: &str) -> String {
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"));
+    path.filter(|path| *path != "/")
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// From `/proc/interrupts`: numbered lines; one entry for each handler.
@@ -365,9 +386,18 @@ mod tests {
             prio: -61,
             policy: 2,
             cpus_allowed: "0-1".to_owned(),
+            cgroup: String::new(),
         };
         assert_eq!(found, Some(expect));
         assert_eq!(task("123 (x) S 1", "", 1), None);
+    }
+
+    #[test]
+    fn the_group_of_the_second_version_is_read_beside_those_of_the_first() {
+        let check = |text: &str, expect: &str| assert_eq!(cgroup(text), expect, "{text:?}");
+        check("4:memory:/x\n0::/a.slice/b.service\n", "/a.slice/b.service");
+        check("0::/\n", "");
+        check("4:memory:/x\n", "");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::boosts::Boost;
 use super::candidates::{Candidates, End};
 use super::chain::{Arena, NodeId};
 use super::cpu::{Armed, CpuState};
+use super::devices::Requests;
 use super::ends::Work;
 use super::late_expiries::LateExpiry;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
@@ -38,6 +39,7 @@ pub(super) struct Builder {
     pub(super) system_calls: Vec<(i64, VersionId)>,
     pub(super) boosts: Vec<Boost>,
     pub(super) late_expiries: Vec<LateExpiry>,
+    pub(super) requests: Requests,
     pub(super) quotas: Quotas,
     pub(super) other_clocks: OtherClocks,
     pub(super) clock_sets: Vec<(i64, Duration)>,
@@ -81,6 +83,7 @@ impl Builder {
             system_calls: vec![],
             boosts: vec![],
             late_expiries: vec![],
+            requests: Requests::default(),
             quotas: Quotas::default(),
             other_clocks: OtherClocks::default(),
             clock_sets: vec![],
@@ -188,16 +191,17 @@ impl Builder {
                 kernel.take_in(known, cpu, event, self);
                 self.life(life, cpu, time_ns, event);
             }
-            Known::Dump(bind::Dump::Tracked { .. }) => kernel.take_in(known, cpu, event, self),
-            Known::Dump(bind::Dump::Quota { begin, kept, tid }) => {
-                self.quota((begin, kept, tid), (time_ns, event));
+            Known::Stop(_) => kernel.take_in(known, cpu, event, self),
+            Known::Dump(dump) => {
+                kernel.take_in(known, cpu, event, self);
+                self.state_dump(dump, event);
             }
-            Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(call) => {
                 kernel.note_call(event, cpu, call);
                 self.system_call(call, cpu, time_ns);
             }
             Known::Fault { begins } => kernel.note_fault(cpu, begins),
+            Known::Device(device) => self.request(device, time_ns, event),
             Known::Evidence(kind) => {
                 self.evidence.add(kind, Cpu(cpu), event, classes);
                 if kind == Kind::Moment {
@@ -273,6 +277,7 @@ impl Builder {
             kind,
             halted: None,
             gave_way: false,
+            goes_behind: false,
         });
     }
 
@@ -399,6 +404,7 @@ impl Builder {
 
     pub fn finish(mut self, kernel: &mut Kernel, environment: &BTreeMap<String, String>) -> Model {
         self.miss_evidence(environment);
+        self.requests.finish();
         let end_ns = self.end_ns.unwrap_or(self.last_ns);
         kernel.finish(end_ns, &mut self);
         self.miss_streams(kernel.unrecorded());
@@ -444,6 +450,7 @@ impl Builder {
             system_calls: self.system_calls,
             boosts: self.boosts,
             late_expiries: self.late_expiries,
+            requests: self.requests,
             quotas: self.quotas,
             clock_sets: self.clock_sets,
             candidates,
@@ -472,8 +479,10 @@ fn is_followed(known: &Known) -> bool {
             | Known::Handler(_)
             | Known::Evidence(_)
             | Known::Life(_)
+            | Known::Stop(_)
             | Known::Call(_)
             | Known::Fault { .. }
+            | Known::Device(bind::Device::BlockIssue { .. } | bind::Device::BlockComplete { .. })
             | Known::Dump(
                 bind::Dump::Process { .. } | bind::Dump::Tracked { .. } | bind::Dump::Quota { .. }
             )

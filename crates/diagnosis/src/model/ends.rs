@@ -15,7 +15,7 @@ use crate::query::Until;
 use event::evidence::{Asleep, Blocked, BlockedOn, StopKind, Stopped};
 use event::{Cpu, Instant, Tid};
 use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
-use kernel_state::{Kernel, Pause, ProcId};
+use kernel_state::{Kernel, Pause, ProcId, Stopper};
 
 /// A task's present activation, as far as its chain does not say it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,6 +58,7 @@ pub(super) fn halt(pause: Pause) -> Option<StopKind> {
     match pause {
         Pause::Stopped => Some(StopKind::Signal),
         Pause::Traced => Some(StopKind::Traced),
+        Pause::Frozen => Some(StopKind::Frozen),
         _ => None,
     }
 }
@@ -97,10 +98,11 @@ impl Builder {
                 let unbegun = wanted && chain.is_none() && !forked;
                 self.tasks.state(task).work.inside = is_judged || unbegun;
             }
-            Pause::Stopped | Pause::Traced if is_judged => {
+            // What it has for others waits as well.
+            Pause::Stopped | Pause::Traced | Pause::Frozen if !chain.is_none() => {
                 self.is_stopped((cpu, now_ns), task, pause)
             }
-            Pause::Stopped | Pause::Traced => {}
+            Pause::Stopped | Pause::Traced | Pause::Frozen => {}
             // Nobody knows since when it was due.
             Pause::Done | Pause::Gone if !forked && self.may_be_late_after_stop(now_ns, task) => {
                 self.basis.stopped_asleep += 1;
@@ -149,6 +151,10 @@ impl Builder {
         let by_timer = self.arena.came_by_timer(state.chain);
         let is_asleep = !by_timer && state.work.own_ns <= STOPPED_ASLEEP_NS_MAX;
         let due_ns = self.cycles.due_ns(task.0, now_ns).filter(|_| is_asleep);
+        // Nobody knows whether what it slept for came meanwhile.
+        if is_asleep && due_ns.is_none() && !self.is_judged_to_its_end(state) {
+            return;
+        }
         let Some(version) = self.tasks.version(state.version) else {
             return;
         };
@@ -168,6 +174,28 @@ impl Builder {
         work.inside = true;
         work.stopped_asleep |= is_asleep && due_ns.is_none();
         work.stopped_due_ns = due_ns;
+    }
+
+    /// Who stopped `task`, which has just left its CPU.
+    pub(super) fn stopped_by(
+        &mut self,
+        at: (u32, i64),
+        task: TaskIndex,
+        by: Stopper,
+        kernel: &Kernel,
+    ) {
+        let who = by.by.map(|by| self.tasks.of_process(kernel, by, at.0));
+        let version = |task: TaskIndex| {
+            self.tasks
+                .version(self.tasks.states[task.0 as usize].version)
+        };
+        let who = who.and_then(version).map(Version::task_ref);
+        let tid = version(task).map(|task| task.tid);
+        let last = self.evidence.last_stop();
+        let its = last.filter(|stop| stop.time.as_ns() == at.1 && Some(stop.task.tid) == tid);
+        if let Some(stop) = its {
+            (stop.by, stop.signal) = (who, by.signal);
+        }
     }
 
     /// `task`, which was stopped in its sleep until `due_ns`, may go on: the chain of its

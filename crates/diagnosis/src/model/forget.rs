@@ -65,6 +65,9 @@ impl Builder {
         self.logged += self.system_calls.len();
         self.boosts
             .retain(|boost| kept.touches(boost.begin_ns, boost.end_ns));
+        self.requests
+            .done
+            .retain(|(since_ns, until_ns)| kept.touches(*since_ns, *until_ns));
         self.late_expiries
             .retain(|late| kept.touches(late.due_ns, late.served_ns));
         self.forget_chains();

@@ -84,6 +84,9 @@ impl Builder {
 
     /// What was there before the first event.
     pub(super) fn state_dump(&mut self, dump: Dump, event: &EventView<'_>) {
+        if let Dump::Quota { begin, kept, tid } = dump {
+            self.quota((begin, kept, tid), (event.time().as_ns(), event));
+        }
         let Dump::Process {
             tid,
             pid,

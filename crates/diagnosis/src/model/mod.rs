@@ -6,6 +6,7 @@ mod build;
 mod candidates;
 mod chain;
 mod cpu;
+mod devices;
 mod ends;
 mod forget;
 mod handlers;
@@ -39,6 +40,7 @@ use kernel_state::{Actions, Follow, Kernel, Unlisted, known_from_ns, seen_until}
 pub(crate) use boosts::Boost;
 pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId, begin_at};
+pub(crate) use devices::Requests;
 use forget::RECORDS_MIN;
 pub(crate) use late_expiries::LateExpiry;
 pub(crate) use life::DECISION_NS_MAX;
@@ -69,6 +71,7 @@ pub(crate) struct Model {
     pub boosts: Vec<Boost>,
     /// Timers whose interrupt came late, as they were served.
     pub late_expiries: Vec<LateExpiry>,
+    pub requests: Requests,
     /// What a recorder wrote down of quotas.
     pub quotas: Quotas,
     pub candidates: Vec<Candidate>,

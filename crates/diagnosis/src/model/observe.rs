@@ -81,6 +81,7 @@ impl Builder {
         (next, end): (ProcId, End),
     ) {
         let lock = kernel.process(prev).lock();
+        let stopper = pause.is_stop().then(|| kernel.stopper(prev, pause));
         let was_woken_there = kernel.process(prev).pending.is_some();
         let (prev, before) = self.seen_task(kernel, prev, cpu);
         self.rename_run(cpu, prev, before);
@@ -100,6 +101,9 @@ impl Builder {
         let is_first = state.log.is_empty();
         self.first_ns = kernel.first_ns();
         self.switched(cpu, kernel.now_ns(), left, (next, end));
+        if let Some(stopper) = stopper.filter(|_| !self.families.hit) {
+            self.stopped_by(at, prev, stopper, kernel);
+        }
         if self.tasks.state(next).chain.is_none() {
             match slept {
                 true => self.woken_unseen(at, next),

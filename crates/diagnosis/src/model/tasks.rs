@@ -95,6 +95,8 @@ pub(crate) struct Moment {
     pub halted: Option<StopKind>,
     /// It left the CPU as it gave up the rest of its SCHED_DEADLINE runtime, or had used it up.
     pub gave_way: bool,
+    /// It came on the CPU's run queue, and the task that had the CPU was not asked to leave it.
+    pub goes_behind: bool,
 }
 
 /// A softirq that runs on a task's time. It leaves the CPU with the task.

@@ -84,6 +84,10 @@ impl Builder {
             WakeKind::Waking => self.wake(at.cpu, at.now_ns, woken, target, by),
             WakeKind::Wakeup | WakeKind::WakeupNew => {
                 self.wakeup(at, woken, target, (by, kind == WakeKind::WakeupNew));
+                let is_asked = fields.asks(event).filter(|_| target == at.cpu);
+                if let Some(moment) = self.tasks.state(task).log.last_mut() {
+                    moment.goes_behind = is_asked == Some(false);
+                }
             }
         }
     }

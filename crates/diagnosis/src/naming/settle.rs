@@ -96,7 +96,7 @@ impl Namer<'_> {
         match (shown, came) {
             (Shown::Served, _) => Key::Served(task),
             // What it raised itself to meanwhile, no event tells.
-            (Shown::Lowered, None) => Key::Wait(task),
+            (Shown::Lowered | Shown::WentFirst, None) => Key::Wait(task),
             (Shown::Nothing | Shown::Raised, None) => match (record, self.kept(task)) {
                 (Some(_), _) => Key::PreemptionOff(task, record),
                 (None, Some(hit)) => Key::Kept(task, hit),

@@ -3,7 +3,7 @@
 use super::from_kernel::{FromKernel, Machine};
 use super::raw::{self, mirror};
 use super::record::{Part, Place, Source, record};
-use super::stack::{Stack, unnamed};
+use super::stack::{Stack, name_frames, unnamed};
 use super::task::TaskRef;
 use crate::Field;
 
@@ -16,6 +16,8 @@ record! {
         process: u32 = "pid",
         /// Its user code, innermost first. As the kernel sends it, one frame without a name.
         stack: Stack = "stack",
+        /// The kernel's function that it was in, alone; empty in its own code.
+        kernel: Stack = "kernel",
         /// By what its callers are found; no trace has it.
         found: FoundStack = "",
     }
@@ -56,6 +58,7 @@ mirror! {
         instruction: u64,
         stack_pointer: u64,
         frame_pointer: u64,
+        kernel_instruction: u64,
         words: [u64; WORDS_MAX],
     }
 }
@@ -71,12 +74,20 @@ impl FromKernel for Worked {
             task: raw.task.named()?,
             process: u32::try_from(raw.process).ok()?,
             stack: unnamed(&[raw.instruction]),
+            kernel: match raw.kernel_instruction {
+                0 => Stack::default(),
+                address => unnamed(&[address]),
+            },
             found: FoundStack {
                 stack_pointer: raw.stack_pointer,
                 frame_pointer: raw.frame_pointer,
                 words: words.to_vec(),
             },
         })
+    }
+
+    fn symbolise(&mut self, name: &dyn Fn(u64) -> String) {
+        name_frames(&mut self.kernel, &name);
     }
 }
 
@@ -93,9 +104,20 @@ mod tests {
             task: task("loop"),
             process: 6,
             stack: unnamed(&[3, 4]),
+            kernel: unnamed(&[9]),
             found: FoundStack::default(),
         };
         check_round_trip(&worked);
+    }
+
+    #[test]
+    fn its_function_in_the_kernel_gets_its_name() {
+        let mut raw: Raw = kernel_record();
+        raw.kernel_instruction = 0x9;
+        let worked = Worked::from_kernel(place(), &raw, &Machine::default());
+        let mut worked = worked.expect("a record");
+        worked.symbolise(&|address| format!("at{address}+0x1"));
+        assert_eq!(worked.kernel[0].symbol, "at9+0x1");
     }
 
     #[test]
@@ -108,6 +130,7 @@ mod tests {
             let worked = Worked::from_kernel(place(), &raw, &Machine::default());
             let worked = worked.expect("a record");
             assert_eq!(worked.stack, unnamed(&[0x1234]));
+            assert_eq!(worked.kernel, Stack::default());
             assert_eq!(worked.found.words.len(), expect.len());
             assert!(worked.found.words.starts_with(expect), "{words_length}");
         };

@@ -5,6 +5,7 @@ use event::{EventClass, FieldId, Scope};
 use trace::EventView;
 
 /// Bits of `common_flags` (kernel: `include/linux/trace_events.h`).
+const NEED_RESCHED: u64 = 0x04;
 const HARD: u64 = 0x08;
 const SOFT: u64 = 0x10;
 const NMI: u64 = 0x40;
@@ -50,6 +51,29 @@ impl Context {
     /// Whether a softirq had the CPU, or a hard interrupt in one.
     pub fn is_soft(&self, event: &EventView<'_>) -> bool {
         event.u64(self.flags) & SOFT != 0
+    }
+}
+
+/// Where a wake-up says whether the task that has the CPU is to leave it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked {
+    /// ftrace's flags.
+    Flags(FieldId),
+    /// LTTng's context.
+    Alone(FieldId),
+}
+
+impl Asked {
+    pub fn bind(class: &EventClass) -> Option<Asked> {
+        let alone = class.field("need_reschedule").map(Asked::Alone);
+        alone.or_else(|| class.field("common_flags").map(Asked::Flags))
+    }
+
+    pub fn is_asked(self, event: &EventView<'_>) -> bool {
+        match self {
+            Asked::Flags(flags) => event.u64(flags) & NEED_RESCHED != 0,
+            Asked::Alone(flag) => event.u64(flag) != 0,
+        }
     }
 }
 

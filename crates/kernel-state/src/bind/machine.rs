@@ -55,6 +55,7 @@ pub fn one_kernel(trace: &Trace) -> Result<()> {
 fn is_of_kernel(known: Known) -> bool {
     match known {
         Known::Sched(_) | Known::Life(_) | Known::Handler(_) | Known::Call(_) => true,
+        Known::Stop(_) => true,
         Known::Fault { .. } => true,
         Known::Device(_) | Known::Dump(_) | Known::Evidence(_) | Known::Current => true,
         Known::Function(_) => false,

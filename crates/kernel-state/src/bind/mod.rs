@@ -14,6 +14,7 @@ mod handlers;
 mod machine;
 mod once;
 mod sched;
+mod stops;
 
 use event::evidence::Kind;
 use event::{ClassId, EventClass, FieldId, Scope};
@@ -32,6 +33,7 @@ pub use sched::{
     CLONE_THREAD, ExecFields, Left, Life, Pause, PrioFields, STOPPED_ASLEEP_NS_MAX, Sched,
     SwitchFields, Switched, TaskFields, WakeKind, WakeUp,
 };
+pub use stops::Stop;
 
 /// An event class that is understood.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,8 @@ pub enum Known {
     Sched(Sched),
     /// Forks and execs.
     Life(Life),
+    /// Signals that stop tasks, and the freezer.
+    Stop(Stop),
     /// Interrupts, softirqs, timers, NMIs.
     Handler(Handler),
     /// System calls.
@@ -105,6 +109,8 @@ pub struct Families {
     pub softirq_exit: bool,
     pub raise: bool,
     pub migrate: bool,
+    /// Requests of block devices, from their issue to their end.
+    pub block: bool,
     pub hit: bool,
 }
 
@@ -224,6 +230,7 @@ impl Families {
             Known::Handler(Handler::SoftirqEntry { .. }) => &mut self.softirq,
             Known::Handler(Handler::SoftirqExit { .. }) => &mut self.softirq_exit,
             Known::Handler(Handler::SoftirqRaise { .. }) => &mut self.raise,
+            Known::Device(Device::BlockIssue { .. }) => &mut self.block,
             Known::Evidence(Kind::Hit) => &mut self.hit,
             _ => return,
         };
@@ -251,6 +258,7 @@ fn known(
     let device = || devices::bind(class).map(Known::Device);
     let dump = || dump::bind(class).map(Known::Dump);
     let function = || functions::bind(class).map(Known::Function);
+    let stop = || stops::bind(class).map(Known::Stop);
     let evidence = || Kind::of_class(&class.name).map(Known::Evidence);
     calls::bind(class, calls)
         .map(Known::Call)
@@ -260,6 +268,7 @@ fn known(
         .or_else(device)
         .or_else(dump)
         .or_else(function)
+        .or_else(stop)
         .or_else(evidence)
         .or_else(|| (class.name == CURRENT).then_some(Known::Current))
         .or_else(|| fault(class))

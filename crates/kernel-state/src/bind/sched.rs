@@ -3,6 +3,7 @@
 use event::{EventClass, FieldId};
 use trace::{EventView, Trace};
 
+use super::context::Asked;
 use super::{Context, Within};
 
 /// Who runs, wakes and moves.
@@ -142,6 +143,7 @@ pub struct TaskFields {
     /// `orig_cpu`.
     left_cpu: Option<FieldId>,
     context: Option<Context>,
+    asked: Option<Asked>,
 }
 
 impl TaskFields {
@@ -193,6 +195,12 @@ impl TaskFields {
         self.context.map(|context| context.within(event))
     }
 
+    /// Whether a task that is woken had the one that has the CPU asked to leave it, where the
+    /// tracer says it, and that CPU is the one it comes on.
+    pub fn asks(&self, event: &EventView<'_>) -> Option<bool> {
+        self.asked.map(|asked| asked.is_asked(event))
+    }
+
     /// The CPU that the event names.
     #[inline]
     pub fn cpu(&self, event: &EventView<'_>) -> Option<u32> {
@@ -231,6 +239,8 @@ pub enum Pause {
     Stopped,
     /// The same for its tracer.
     Traced,
+    /// The same with its control group, where a recording has the events of the freezer.
+    Frozen,
     /// It has done its work and waits for the next.
     Done,
     /// It is gone, as its last work is done.
@@ -245,7 +255,7 @@ impl Pause {
 
     /// Whether the task is kept from its work, and does not sleep.
     pub fn is_stop(self) -> bool {
-        matches!(self, Pause::Stopped | Pause::Traced)
+        matches!(self, Pause::Stopped | Pause::Traced | Pause::Frozen)
     }
 }
 
@@ -346,6 +356,7 @@ pub(super) fn bind(class: &EventClass, trace: &Trace) -> Option<Sched> {
             cpu: class.field(cpu),
             left_cpu: class.field("orig_cpu"),
             context: Context::bind(class),
+            asked: Asked::bind(class),
         })
     };
     // Perf hands out what the kernel wrote.

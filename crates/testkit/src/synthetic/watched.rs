@@ -153,8 +153,20 @@ impl SyntheticTrace {
 
     /// Evidence: a timer's interrupt finds `task` at its own work now, in this user code.
     pub fn worked(self, task: Task, stack: &[&'static str]) -> Self {
+        self.worked_in_kernel(task, stack, &[])
+    }
+
+    /// The same in the kernel, which works for that code.
+    pub fn worked_in_kernel(
+        self,
+        task: Task,
+        stack: &[&'static str],
+        kernel: &[&'static str],
+    ) -> Self {
         let mut fields = task_fields(task).to_vec();
-        fields.extend([("pid", int(task.tid)), ("stack", frames(stack))]);
+        let stacks = [("stack", frames(stack)), ("kernel", frames(kernel))];
+        fields.push(("pid", int(task.tid)));
+        fields.extend(stacks);
         self.event("rtscope_worked", &fields)
     }
 
