@@ -1,7 +1,7 @@
 //! All that a watch found late: ranked by cause, a line each on disk, the worst snapshots kept.
 
 use capture::watch::{HitReport, in_short};
-use diagnosis::Diagnosis;
+use diagnosis::{Diagnosis, Group, LateActivation};
 use event::Result;
 use event::evidence::{EndKind, LateOne};
 
@@ -40,14 +40,18 @@ impl Book {
     /// When the log cannot be written.
     pub fn hit(&mut self, report: &HitReport, diagnosis: Option<&Diagnosis>) -> Result<()> {
         let hit = &report.hit;
-        let (cause, exact) = match diagnosis.and_then(|found| cause(found, hit.id)) {
-            Some(found) => found,
+        let found = diagnosis.and_then(|found| cause(found, hit.id));
+        let (cause, exact) = match found {
+            Some((group, _)) => (group.signature.clone(), group.verdict.conclusive),
             None => (in_short(hit).seen(), false),
         };
+        // The ledger knows better since when it waited.
+        let late = found.map(|(_, late)| late);
+        let origin = late.map_or(hit.origin, |late| late.origin);
+        let latency = hit.end - origin;
         // Whoever still waits is told again when it is over.
         if hit.end_kind != EndKind::Waiting {
-            self.causes
-                .add(&hit.task.comm, &cause, hit.latency(), exact);
+            self.causes.add(&hit.task.comm, &cause, latency, exact);
         }
         let snapshot = report
             .snapshot
@@ -55,16 +59,16 @@ impl Book {
             .map(|snapshot| snapshot.path.as_path());
         if let Some(log) = &mut self.log {
             log.write(&Line {
-                origin: hit.origin,
+                origin,
                 end: hit.end,
-                task: &hit.task,
+                task: late.map_or(&hit.task, |late| &late.task),
                 cause: &cause,
                 exact,
                 snapshot,
             })?;
         }
         if let (Some(keeper), Some(path)) = (&mut self.keeper, snapshot) {
-            keeper.add(&cause, path, hit.latency());
+            keeper.add(&cause, path, latency);
         }
         Ok(())
     }
@@ -110,14 +114,12 @@ impl Book {
     }
 }
 
-/// The signature of a hit's cause, and whether its ledger carries it.
-fn cause(diagnosis: &Diagnosis, id: u64) -> Option<(String, bool)> {
-    let is_it = |place: &usize| {
-        let late = diagnosis.activations.get(*place);
-        late.and_then(|late| late.hit.as_ref())
-            .is_some_and(|hit| hit.id == id)
-    };
+/// The activation of a hit, and the group of those of its cause.
+fn cause(diagnosis: &Diagnosis, id: u64) -> Option<(&Group, &LateActivation)> {
+    let mut activations = diagnosis.activations.iter();
+    let is_it = |late: &LateActivation| late.hit.as_ref().is_some_and(|hit| hit.id == id);
+    let place = activations.position(is_it)?;
     let mut groups = diagnosis.groups.iter();
-    let group = groups.find(|group| group.members.iter().any(is_it))?;
-    Some((group.signature.clone(), group.verdict.conclusive))
+    let group = groups.find(|group| group.members.contains(&place))?;
+    Some((group, &diagnosis.activations[place]))
 }
