@@ -35,8 +35,13 @@ packed="-C link-arg=-Wl,-z,pack-relative-relocs"
 rm -rf "$probe"
 maps=$(remapped -ffile-prefix-map=)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+# Tables of a fleet are compressed at zstd's first level: the other levels' searches are left out.
+others=
+for search in DFAST GREEDY LAZY LAZY2 BTLAZY2 BTOPT BTULTRA; do
+    others="$others -DZSTD_EXCLUDE_${search}_BLOCK_COMPRESSOR"
+done
 # Nothing unwinds through C.
-CFLAGS="$maps -fno-asynchronous-unwind-tables"
+CFLAGS="$maps -fno-asynchronous-unwind-tables$others"
 # The monitor's store is tables and indexes: no search in texts, no places.
 LIBSQLITE3_FLAGS="-USQLITE_ENABLE_FTS3 -USQLITE_ENABLE_FTS3_PARENTHESIS -USQLITE_ENABLE_FTS5 -USQLITE_ENABLE_RTREE"
 export SOURCE_DATE_EPOCH CFLAGS LIBSQLITE3_FLAGS CARGO_TARGET_DIR="$target" LC_ALL=C TZ=UTC
