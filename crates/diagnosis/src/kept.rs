@@ -8,6 +8,7 @@ use crate::finding::Culprit;
 use crate::model::{Model, MomentKind, VersionId};
 use crate::naming::{PICK_GUARD_NS, SKEW_MAX_NS};
 use crate::phases::{Doing, Phase, Since};
+use crate::public;
 use crate::stacks::{found_user_code, left_user_code};
 use crate::term::TermKind;
 
@@ -69,6 +70,33 @@ fn is_served(model: &Model, phase: &Phase, tid: Tid) -> bool {
         is_it && moment.is_served() && (moment.time - end).as_ns().abs() <= SKEW_MAX_NS
     });
     by_moment || records_of(model, phase, tid).any(PreemptionOff::is_served)
+}
+
+/// Who lent a task the priority with which it ran ahead, and waits for its lock.
+pub(crate) fn lender(model: &Model, task: &TaskRef, culprit: &Culprit) -> Option<i32> {
+    let (begin_ns, end_ns) = (culprit.range.begin.as_ns(), culprit.range.end.as_ns());
+    let mut boosts = model.boosts.iter();
+    let lent = boosts.find(|boost| {
+        let then = boost.begin_ns < end_ns && begin_ns < boost.end_ns;
+        then && boost.owner == task.tid.0 && task.prio.is_real_time()
+    });
+    lent.map(|boost| boost.waiter)
+}
+
+/// A sentence more for each who ran ahead of others by a priority that was lent to it.
+pub(crate) fn borrowed(model: &Model, culprits: &[Culprit]) -> String {
+    let lent = |culprit: &Culprit| {
+        let TermKind::RunQueueWait { behind } = &culprit.kind else {
+            return None;
+        };
+        let lender = lender(model, behind, culprit)?;
+        let lender = public::called_last(model, lender)?;
+        Some(format!(
+            " {} had that priority lent, as {lender} waited for a lock that it held.",
+            behind.comm
+        ))
+    };
+    culprits.iter().filter_map(lent).collect()
 }
 
 /// A sentence more for each who ran ahead of others by a priority that it had set itself, and gave

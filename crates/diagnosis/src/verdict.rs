@@ -281,7 +281,8 @@ fn sentence(
             false => format!("; {unexplained} are unexplained{reason}.{}", lowered(late)),
         };
         let raised = kept::lowered_themselves(model, &late.task, culprits);
-        return format!("{head}: {clauses}{rest}{raised}");
+        let lent = kept::borrowed(model, culprits);
+        return format!("{head}: {clauses}{rest}{raised}{lent}");
     }
     if is_own_work(late) {
         let others: String = besides(culprits)

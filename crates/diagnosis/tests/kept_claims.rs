@@ -424,3 +424,37 @@ fn a_program_that_went_on_behind_an_interrupt_may_have_had_a_higher_priority_for
         "kworker/0:1 (tid 300, nice 0), of a lower priority",
     );
 }
+
+#[test]
+fn a_priority_that_was_lent_is_not_the_tasks_to_change() {
+    let (low, high) = (Task::fair(300, "low"), Task::rt(400, "high", 70));
+    let lent = Task::rt(300, "low", 70);
+    let trace = idle_machine()
+        .cpu(1)
+        .at(700)
+        .run(high)
+        .cpu(0)
+        .at(800)
+        .run(low);
+    let trace = trace.cpu(1).at(900).boost(low, lent.prio).cpu(0);
+    let trace = trace.at(1_000).timer_irq().after(2).wake(VICTIM).after(2);
+    let trace = trace.timer_irq_end().at(40_999).boost(lent, low.prio);
+    let verdict = verdict(leaves(trace, low));
+    let sentence = &verdict.sentence;
+    assert!(
+        sentence.contains("low (tid 300, rt 70) ran ahead of it"),
+        "{sentence}"
+    );
+    let says =
+        "low had that priority lent, as high (tid 400, rt 70) waited for a lock that it held";
+    assert!(sentence.contains(says), "{sentence}");
+    let changes: Vec<_> = verdict
+        .advice
+        .iter()
+        .map(|advice| &advice.command)
+        .collect();
+    assert!(
+        changes.iter().all(|change| !change.contains("chrt")),
+        "{changes:?}"
+    );
+}

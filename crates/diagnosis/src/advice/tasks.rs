@@ -6,6 +6,7 @@ use event::kernel_threads;
 use super::{Case, for_culprit, other_cpus, task_of};
 use crate::finding::LateActivation;
 use crate::inside::waker_after;
+use crate::kept;
 use crate::policy::FairPolicy;
 use crate::term::TermKind;
 
@@ -92,9 +93,11 @@ pub(super) fn leave_deadline(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, for_culprit(case, task, "chrt -o -p 0 {}")))
 }
 
-/// Below all that the activation hangs on; a fair task waits for everything real-time.
+/// Below all that the activation hangs on; a fair task waits for everything real-time. Who has its
+/// priority lent keeps that, whatever its own is.
 pub(super) fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(case, task))?;
+    let task = Some(task).filter(|task| kept::lender(case.model, task, case.culprit).is_none())?;
     let priority = task.prio.rt()?;
     let low = lowest(case)?;
     let (command, note) = match low.prio.rt() {
