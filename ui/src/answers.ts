@@ -54,6 +54,10 @@ export interface Info {
   progress: Progress;
   /** The files are others than those that were opened. */
   stale: boolean;
+  /** They are the same, but longer, or there are more: the trace is still recorded. */
+  grown: boolean;
+  /** How often the trace was read again since the server began. */
+  generation: number;
 }
 
 /** Who a task is. */

@@ -111,13 +111,14 @@ function progress(info: api.Info): string {
   const { done, share, error } = info.progress;
   if (error) return `the index failed: ${error}`;
   if (!done) return `reading the trace: ${Math.round(share * 100)} %, ${count(info.events)} events; what is there can be used`;
-  if (info.stale) return "the trace has changed, or is gone, since it was opened: start 'rtscope view' again";
+  if (info.grown) return "the trace grows: what has come since it was read is read soon";
+  if (info.stale) return "the trace has changed, or is gone, since it was read: it is read again as soon as it can be";
   return info.events === 0 ? "the trace has no event" : "";
 }
 
 /** Asks for what is known of the trace until all of it is, and then whether it has changed. */
 async function follow(ranged: boolean) {
-  let seen = -1;
+  let seen = "";
   for (;;) {
     let info: api.Info;
     try { info = await api.info(); } catch (error) {
@@ -130,8 +131,9 @@ async function follow(ranged: boolean) {
     state.info = info;
     facts(info);
     note(progress(info));
-    if (info.events !== seen) {
-      seen = info.events;
+    const now = `${info.generation} ${info.events}`;
+    if (now !== seen) {
+      seen = now;
       names.forget();
       // While it grows, the whole is shown for who has not gone elsewhere.
       if (!ranged && (!before || (state.begin <= 0 && state.end >= before.length_ns))) [state.begin, state.end] = [0, Math.max(info.length_ns, 1000)];

@@ -15,7 +15,7 @@ use monitor::{
     Appended, Head, Histogram, Interval, Kind, Late as Told, Limits, PageQuestion, Range, Run,
     Scope, Series, Store, Task as Late, Worst, page_json,
 };
-use server::{Answer, Listening, Pages, View, monitor_page};
+use server::{Answer, Listening, Pages, Served, View, monitor_page};
 use story::{Dialect, IDLE, Story, Thread};
 use testkit::SyntheticTrace;
 
@@ -140,7 +140,7 @@ fn the_page_of_an_odd_trace_is_usable_in_every_tab() {
         .map(|trace| {
             let view = Arc::new(View::of(trace.build(), "odd \u{202e}<b>".to_owned()));
             view.build(&AtomicBool::new(false));
-            server::listen(view, 0).expect("it listens")
+            server::listen(Arc::new(Served::new(view)), 0).expect("it listens")
         })
         .collect();
     let urls: Vec<&str> = served.iter().map(|served| &*served.url).collect();
@@ -178,7 +178,7 @@ fn frequencies_spans_counters_and_columns_are_shown_and_a_link_brings_them_back(
     let trace = with_an_application().build();
     let view = Arc::new(View::of(trace, "an application".to_owned()));
     view.build(&AtomicBool::new(false));
-    let served = server::listen(view, 0).expect("it listens");
+    let served = server::listen(Arc::new(Served::new(view)), 0).expect("it listens");
     drive("view_beside", "beside.mjs", &served.url, folder.path());
 }
 

@@ -6,6 +6,7 @@ use timeline::{Index, Series, TaskFacts, TrackId};
 
 use crate::answer::Answer;
 use crate::answers::{Facts, Info, Loss, Losses, Marks, Progress, Tasks};
+use crate::cache::Change;
 use crate::columns::Columns;
 use crate::events::ROWS_MAX;
 use crate::question::Words;
@@ -29,7 +30,7 @@ impl View {
         let Some(name) = path.strip_prefix("/api/v1/") else {
             return no_such(path).into();
         };
-        if WALKS.contains(&name) && self.is_stale() {
+        if WALKS.contains(&name) && self.change() == Change::Other {
             return changed();
         }
         let answer = match name {
@@ -63,7 +64,7 @@ impl View {
 
     fn info(&self) -> Info {
         let (index, progress) = self.known();
-        let info = self.trace.info();
+        let (info, change) = (self.trace.info(), self.change());
         Info {
             schema: "rtscope.view".to_owned(),
             version: VERSION,
@@ -92,7 +93,9 @@ impl View {
                 error: progress.error,
                 from_cache: progress.from_cache,
             },
-            stale: self.is_stale(),
+            stale: change != Change::None,
+            grown: change == Change::Grown,
+            generation: self.generation,
         }
     }
 
@@ -173,7 +176,7 @@ fn changed() -> Answer {
         "the trace has changed since it was opened",
     )
     .found("files of other sizes or times, or none")
-    .fix("start rtscope view again");
+    .fix("wait until it is read again, or put its files back");
     Answer::refusal(409, &error)
 }
 

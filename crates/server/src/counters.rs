@@ -7,6 +7,7 @@ use timeline::{Series, TrackId};
 use trace::Item;
 
 use crate::answers::{Counter, Counters, Fields, Names};
+use crate::cache::Change;
 use crate::counted::Counted;
 use crate::question::Words;
 use crate::view::View;
@@ -26,10 +27,11 @@ impl View {
         let is_asked = |place: usize| tracks.contains(&TrackId::Counter(place as u32));
         // What is read now of a trace that has changed would be of another one.
         let mut is_stale = None;
-        let mut counter = |name: &str| match *is_stale.get_or_insert_with(|| self.is_stale()) {
-            true => self.counters.known(name),
-            false => self.counter(name).ok(),
-        };
+        let mut counter =
+            |name: &str| match *is_stale.get_or_insert_with(|| self.change() == Change::Other) {
+                true => self.counters.known(name),
+                false => self.counter(name).ok(),
+            };
         let names = names(words).enumerate();
         names
             .map(|(place, name)| is_asked(place).then(|| counter(name)).flatten())

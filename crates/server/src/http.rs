@@ -17,7 +17,7 @@ use crate::answer::Answer;
 use crate::connections::Connections;
 use crate::page;
 use crate::question::Words;
-use crate::view::View;
+use crate::served::Served;
 
 /// Questions that are answered at once.
 const AT_ONCE: usize = 4;
@@ -31,7 +31,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
 
 /// Who asks must know this.
 struct Door {
-    view: Arc<View>,
+    served: Arc<Served>,
     token: String,
     hosts: [String; 2],
     places: Semaphore,
@@ -59,11 +59,11 @@ impl Drop for Listening {
 ///
 /// # Errors
 /// When the port is taken, or the operating system refuses.
-pub fn listen(view: Arc<View>, port: u16) -> Result<Listening> {
+pub fn listen(served: Arc<Served>, port: u16) -> Result<Listening> {
     let token = token()?;
     start(loopback(port), "rtscope-view", |hosts| {
         let door = Arc::new(Door {
-            view,
+            served,
             token: token.clone(),
             hosts,
             places: Semaphore::new(AT_ONCE),
@@ -186,7 +186,7 @@ async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> 
             "start rtscope view again",
         );
     };
-    let view = Arc::clone(&door.view);
+    let view = door.served.view();
     let answered = tokio::task::spawn_blocking(move || view.answer(&path, &query)).await;
     let takes_gzip = text(&head.headers, header::ACCEPT_ENCODING.as_str()).contains("gzip");
     match answered {

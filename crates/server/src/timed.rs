@@ -9,6 +9,8 @@ use crate::events::ROWS_MAX;
 use crate::question::Words;
 use crate::view::View;
 
+/// Softirqs with a name have numbers below this.
+const SOFTIRQS: u32 = 32;
 /// Rows of statistics.
 const STATS_MAX: usize = 500;
 
@@ -63,7 +65,7 @@ impl View {
                 _ => false,
             };
             let found = index.under_way(family, at_ns, is_here);
-            found.map(|one| point(&index, family, one))
+            found.map(|one| point(&index, family, &one))
         };
         // A call of another task may be under way on the CPU: it left that meanwhile.
         let call = match track {
@@ -95,8 +97,12 @@ impl Meant {
         let mut numbers: Vec<u32> = match family {
             _ if search.is_empty() => Vec::new(),
             Family::Wakeup => Vec::new(),
-            _ => index.timed(family).iter().map(|one| one.what).collect(),
+            Family::Irq => index.irq_names.keys().copied().collect(),
+            Family::Softirq => (0..SOFTIRQS).collect(),
+            Family::Call => (0..index.call_names.len() as u32).collect(),
         };
+        // One without a name is meant by its number.
+        numbers.extend(search.parse::<u32>());
         numbers.sort_unstable();
         numbers.dedup();
         let of_name = |what: u32| {

@@ -1,6 +1,7 @@
 //! A trace that is looked at, and what is known of it so far.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -8,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use event::{Result, TimeRange};
 use serde_json::Value;
-use timeline::{Builder, Index};
+use timeline::{Builder, Index, Spilled, Walked};
 use trace::{Item, OpenOptions, Root, Trace};
 
 use crate::answers::Report;
-use crate::cache;
+use crate::cache::{self, Change, Files};
 use crate::counted::Counted;
 use crate::foreign::ForeignReport;
 use crate::matches::Matches;
@@ -82,7 +83,9 @@ pub struct View {
     pub(crate) name: String,
     roots: Vec<PathBuf>,
     pub(crate) options: ViewOptions,
-    fingerprint: Vec<u8>,
+    files: Files,
+    /// How often the trace was read before.
+    pub(crate) generation: u64,
     known: RwLock<(Arc<Index>, Progress)>,
     pub(crate) matches: Kept<Matches>,
     pub(crate) diagnoses: Kept<Value>,
@@ -96,14 +99,14 @@ impl View {
     /// # Errors
     /// As [`Trace::open_all`]; traces of several machines.
     pub fn open(roots: &[PathBuf], options: ViewOptions) -> Result<View> {
-        let fingerprint = cache::fingerprint(roots);
+        let files = Files::below(roots);
         let opened: Vec<Root> = roots.iter().map(Root::from).collect();
         let trace = Trace::open_all(&opened, &OpenOptions::default())?;
         let name = roots.iter().map(|root| root.display().to_string());
         let name = name.collect::<Vec<_>>().join(" ");
         let mut view = View::of(trace, name);
         view.roots = roots.to_vec();
-        (view.options, view.fingerprint) = (options, fingerprint);
+        (view.options, view.files) = (options, files);
         Ok(view)
     }
 
@@ -114,7 +117,8 @@ impl View {
             name,
             roots: Vec::new(),
             options: ViewOptions::default(),
-            fingerprint: Vec::new(),
+            files: Files::default(),
+            generation: 0,
             known: RwLock::default(),
             matches: Kept::default(),
             diagnoses: Kept::default(),
@@ -126,7 +130,8 @@ impl View {
     /// Makes the index, or takes the one that was kept; what it has so far can be looked at
     /// meanwhile. Ends early when `stop` is raised.
     pub fn build(&self, stop: &AtomicBool) {
-        let key = [self.options.build.as_bytes(), b"\0", &self.fingerprint].concat();
+        let fingerprint = self.files.fingerprint();
+        let key = [self.options.build.as_bytes(), b"\0", &fingerprint].concat();
         let folder = self.options.cache.as_ref();
         let place = folder.map(|folder| cache::place(folder, &self.roots));
         if let Some(index) = place.as_ref().and_then(|place| cache::read(place, &key)) {
@@ -135,11 +140,15 @@ impl View {
             });
             return;
         }
-        match self.walk(stop) {
-            Ok(index) => {
-                let whole = !stop.load(Ordering::Relaxed) && !self.is_stale();
-                if let Some(place) = place.filter(|_| whole) {
-                    cache::write(&place, &index, &key);
+        let kept = place.and_then(|place| cache::Partial::new(&place));
+        let (partial, file) = kept.unzip();
+        match self.walk(file, stop) {
+            Ok((index, spilled)) => {
+                let whole = !stop.load(Ordering::Relaxed) && self.change() == Change::None;
+                let spilled = spilled.filter(|_| whole);
+                let written = spilled.is_some_and(|spilled| spilled.keep(&index, &key).is_ok());
+                if let Some(partial) = partial.filter(|_| written) {
+                    partial.finish();
                 }
                 self.publish(index, 1.0, |progress| progress.done = true);
             }
@@ -150,12 +159,13 @@ impl View {
         }
     }
 
-    fn walk(&self, stop: &AtomicBool) -> Result<Index> {
+    /// Walks; what outgrows memory goes into `file`.
+    fn walk(&self, file: Option<File>, stop: &AtomicBool) -> Result<(Index, Option<Spilled>)> {
         let range = self.trace.range().unwrap_or(TimeRange::ALL);
         let begin_ns = self.trace.wall_ns(range.begin);
         let whole_ns = range.duration().as_ns().max(1) as f64;
         let (mut published, mut cost) = (Instant::now(), Duration::ZERO);
-        Builder::new(&self.trace).walk(|walked| {
+        let look = |walked: &Walked<'_>| {
             if published.elapsed() >= PUBLISH_EVERY.max(cost * PUBLISH_PART) {
                 let begun = Instant::now();
                 let share = walked.now_ns.saturating_sub(begin_ns) as f64 / whole_ns;
@@ -163,7 +173,14 @@ impl View {
                 (published, cost) = (Instant::now(), begun.elapsed());
             }
             !stop.load(Ordering::Relaxed)
-        })
+        };
+        let builder = Builder::new(&self.trace);
+        match file {
+            Some(file) => builder
+                .walk_into(file, look)
+                .map(|(index, spilled)| (index, Some(spilled))),
+            None => builder.walk(look).map(|index| (index, None)),
+        }
     }
 
     fn publish(&self, index: Index, share: f64, fix: impl FnOnce(&mut Progress)) {
@@ -194,8 +211,18 @@ impl View {
         Ok(0)
     }
 
-    /// Whether the files are others than those that were opened.
-    pub(crate) fn is_stale(&self) -> bool {
-        cache::fingerprint(&self.roots) != self.fingerprint
+    /// How the files differ from those that were opened.
+    pub(crate) fn change(&self) -> Change {
+        self.files.change_to(&Files::below(&self.roots))
+    }
+
+    /// The same trace as it is now. Nothing is read before [`View::build`].
+    ///
+    /// # Errors
+    /// As [`View::open`].
+    pub(crate) fn again(&self) -> Result<View> {
+        let mut view = View::open(&self.roots, self.options.clone())?;
+        view.generation = self.generation + 1;
+        Ok(view)
     }
 }

@@ -128,7 +128,8 @@ fn of_few_99_of_100_take_no_longer_than_the_longest() {
 #[test]
 fn a_script_finds_the_worst_latency_and_its_culprit() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let listening = server::listen(Arc::new(view()), 0).expect("it listens");
+    let listening =
+        server::listen(Arc::new(server::Served::new(Arc::new(view()))), 0).expect("it listens");
     let mut script = Command::new("python3");
     script.arg(root.join("examples/python/view_worst.py"));
     let Ok(output) = script.args([&listening.url, "victim"]).output() else {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use server::{Listening, View, listen};
+use server::{Listening, Served, View, listen};
 use testkit::{SyntheticTrace, Task};
 
 struct Open {
@@ -18,7 +18,7 @@ fn open() -> Open {
     let trace = SyntheticTrace::new().at(5).run(Task::fair(7, "a")).build();
     let view = Arc::new(View::of(trace, "made up".to_owned()));
     view.build(&AtomicBool::new(false));
-    let listening = listen(view, 0).expect("it listens");
+    let listening = listen(Arc::new(Served::new(view)), 0).expect("it listens");
     let (host, token) = listening.url["http://".len()..]
         .split_once("/?token=")
         .expect("a URL");

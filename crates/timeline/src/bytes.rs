@@ -1,303 +1,325 @@
-//! An index as bytes, for whoever keeps it, and back. Bytes from outside are hostile: what is not
-//! exactly what [`Index::to_bytes`] writes is refused.
+//! An index in a file, for whoever keeps it, and back. Blocks come first, as the walk makes them;
+//! behind them stands what is read when the file is opened. Bytes from outside are hostile: what
+//! is not exactly what was written is refused, and of a damaged block nobody knows what it held.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
 
+use crate::activation::{Activation, ROWS};
 use crate::index::{Index, Loss, TaskFacts};
-use crate::latency::Activation;
+use crate::kept::{self, Kept, Lent, Spill, checksum};
 use crate::series::Series;
-use crate::state::State;
-use crate::track::Track;
+use crate::state::{Kind, State};
+use crate::timed::{self, Timed};
+use crate::track::{self, Sums, Track};
 use crate::users::{UserTrack, UserWhat};
 
 const MAGIC: &[u8; 8] = b"RTSCOPEI";
 /// Grows when the bytes, or what the numbers in them mean, change.
-const VERSION: u32 = 4;
+const VERSION: u64 = 5;
+/// At the end: how long the part before it is that is read first, its sum, and [`MAGIC`].
+const END_BYTES: u64 = 24;
 
-impl Index {
-    /// All of it; `key` is what it was made of, by the caller's own reckoning.
-    pub fn to_bytes(&self, key: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // Writing to memory does not fail.
-        self.write(key, &mut bytes).ok();
-        bytes
-    }
+/// Where the blocks of an index go that is kept in this file.
+pub(crate) fn begun(file: File) -> Spill {
+    let mut spill = Spill::to(Lent::new(file), 0);
+    spill.put(MAGIC);
+    spill
+}
 
-    /// The same, written as it comes: an index may be much larger than the memory that is left.
+/// The file that a walk has put its blocks into.
+#[derive(Debug)]
+pub struct Spilled(pub(crate) Spill);
+
+impl Spilled {
+    /// Writes what [`Index::open`] wants besides; `key` is what the index was made of, by the
+    /// caller's own reckoning.
     ///
     /// # Errors
-    /// As `out` has them.
-    pub fn write(&self, key: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        let mut out = Writer::new(out);
-        out.put(MAGIC);
-        out.u32(VERSION);
+    /// As the file had them.
+    pub fn keep(self, index: &Index, key: &[u8]) -> io::Result<()> {
+        let mut out = Writer {
+            out: Vec::new(),
+            spill: self.0,
+            room: Vec::new(),
+        };
+        out.number(VERSION);
         out.text(key);
-        out.i64(self.begin_ns);
-        out.i64(self.end_ns);
-        out.i64(self.events as i64);
-        out.i64(self.damages as i64);
-        out.list(&self.cpus, Writer::track);
-        out.list(&self.threads, Writer::track);
-        out.list(&self.tasks, |out, task| {
-            out.i64(task.tid.into());
+        out.index(index)?;
+        let (mut spill, head) = (out.spill, out.out);
+        spill.put(&head);
+        spill.put(&(head.len() as u64).to_le_bytes());
+        spill.put(&checksum(&head).to_le_bytes());
+        spill.put(MAGIC);
+        spill.finish()
+    }
+}
+
+impl Index {
+    /// What [`Spilled::keep`] wrote with this `key`; none for anything else. Blocks are read as
+    /// they are asked for.
+    pub fn open(file: File, key: &[u8]) -> Option<Index> {
+        let lent = Lent::new(file);
+        let end_at = lent.size_bytes().ok()?.checked_sub(END_BYTES)?;
+        let mut end = [0; END_BYTES as usize];
+        lent.read(&mut end, end_at).ok()?;
+        let (length, rest) = end.split_first_chunk::<8>()?;
+        let (sum, magic) = rest.split_first_chunk::<8>()?;
+        let length = u64::from_le_bytes(*length);
+        let head_at = end_at.checked_sub(length).filter(|_| magic == MAGIC)?;
+        let mut head = vec![0; usize::try_from(length).ok()?];
+        lent.read(&mut head, head_at).ok()?;
+        if checksum(&head) != u64::from_le_bytes(*sum) {
+            return None;
+        }
+        let mut from = Reader {
+            bytes: &head,
+            lent: &lent,
+        };
+        if from.number()? != VERSION || from.text()? != key {
+            return None;
+        }
+        let index = from.index()?;
+        from.bytes.is_empty().then_some(index)
+    }
+}
+
+struct Writer {
+    out: Vec<u8>,
+    spill: Spill,
+    room: Vec<u8>,
+}
+
+impl Writer {
+    fn index(&mut self, index: &Index) -> io::Result<()> {
+        for number in [index.begin_ns, index.end_ns] {
+            self.signed(number);
+        }
+        self.number(index.events);
+        self.number(index.damages);
+        for tracks in [&index.cpus, &index.threads] {
+            self.number(tracks.len() as u64);
+            tracks.iter().try_for_each(|track| self.track(track))?;
+        }
+        self.list(&index.tasks, |out, task| {
+            out.signed(task.tid.into());
             out.option(task.pid.map(i64::from));
             out.option(task.prio.map(i64::from));
             out.text(task.comm.as_bytes());
         });
-        for family in [&self.activations, &self.irqs, &self.softirqs, &self.calls] {
-            let mut before_ns = 0;
-            out.list(family, |out, one| {
-                out.short(i128::from(one.end_ns) - i128::from(before_ns));
-                out.short(one.latency_ns.into());
-                // The one task that is none is as short as the others.
-                for number in [one.task.wrapping_add(1), one.cpu, one.what] {
-                    out.short(number.into());
-                }
-                before_ns = one.end_ns;
-            });
+        for family in [
+            &index.activations,
+            &index.irqs,
+            &index.softirqs,
+            &index.calls,
+        ] {
+            self.timed(family)?;
         }
-        out.i64(self.irq_names.len() as i64);
-        for (irq, name) in &self.irq_names {
-            out.u32(*irq);
-            out.text(name.as_bytes());
+        self.number(index.irq_names.len() as u64);
+        for (irq, name) in &index.irq_names {
+            self.number((*irq).into());
+            self.text(name.as_bytes());
         }
-        out.list(&self.call_names, |out, name| out.text(name.as_bytes()));
-        out.list(&self.frequencies, Writer::series);
-        out.list(&self.idle_states, Writer::series);
-        out.list(&self.users, Writer::user);
-        out.list(&self.user_names, |out, name| out.text(name.as_bytes()));
-        out.list(&self.losses, |out, loss| {
+        let text = |out: &mut Writer, text: &String| out.text(text.as_bytes());
+        self.list(&index.call_names, text);
+        self.list(&index.frequencies, Writer::series);
+        self.list(&index.idle_states, Writer::series);
+        self.number(index.users.len() as u64);
+        index.users.iter().try_for_each(|user| self.user(user))?;
+        self.list(&index.user_names, text);
+        self.list(&index.losses, |out, loss| {
             out.option(loss.cpu.map(i64::from));
-            out.i64(loss.begin_ns);
-            out.i64(loss.end_ns);
+            out.signed(loss.begin_ns);
+            out.signed(loss.end_ns);
             out.option(loss.count.map(|count| count as i64));
-            out.u32(loss.cause.into());
+            out.number(loss.cause.into());
         });
-        out.list(&self.checkpoints, |out, (at_ns, skip)| {
-            out.i64(*at_ns);
-            out.u32(*skip);
+        self.list(&index.checkpoints, |out, (at_ns, skip)| {
+            out.signed(*at_ns);
+            out.number((*skip).into());
         });
-        out.end()
+        Ok(())
     }
 
-    /// What [`Index::to_bytes`] wrote with this `key`; none for anything else.
-    pub fn from_bytes(bytes: &[u8], key: &[u8]) -> Option<Index> {
-        let (content, sum) = bytes.split_last_chunk::<8>()?;
-        if checksum(content) != u64::from_le_bytes(*sum) {
-            return None;
-        }
-        let mut from = Reader(content.strip_prefix(MAGIC)?);
-        if from.u32()? != VERSION || from.text()? != key {
-            return None;
-        }
-        let index = Index {
-            begin_ns: from.i64()?,
-            end_ns: from.i64()?,
-            events: from.i64()? as u64,
-            damages: from.i64()? as u64,
-            cpus: from.list(Reader::track)?,
-            threads: from.list(Reader::track)?,
-            tasks: from.list(Reader::task)?,
-            activations: from.family()?,
-            irqs: from.family()?,
-            softirqs: from.family()?,
-            calls: from.family()?,
-            irq_names: from
-                .list(|from| Some((from.u32()?, from.string()?)))?
-                .into_iter()
-                .collect(),
-            call_names: from.list(Reader::string)?,
-            frequencies: from.list(Reader::series)?,
-            idle_states: from.list(Reader::series)?,
-            users: from.list(Reader::user)?,
-            user_names: from.list(Reader::string)?,
-            losses: from.list(Reader::loss)?,
-            checkpoints: from.list(|from| Some((from.i64()?, from.u32()?)))?,
-            blocks: Default::default(),
-        };
-        from.0.is_empty().then_some(index)
-    }
-}
-
-/// FNV-1a over words of eight bytes: tells a damaged file, not a forged one.
-fn checksum(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let sum = mix_rest(mix_words(SUM_OF_NOTHING, words), rest);
-    mix(sum, bytes.len() as u64)
-}
-
-const SUM_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
-
-fn mix(sum: u64, word: u64) -> u64 {
-    (sum ^ word).wrapping_mul(0x0100_0000_01b3)
-}
-
-fn mix_words(sum: u64, words: &[[u8; 8]]) -> u64 {
-    let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    words.fold(sum, mix)
-}
-
-fn mix_rest(sum: u64, rest: &[u8]) -> u64 {
-    rest.iter().map(|byte| u64::from(*byte)).fold(sum, mix)
-}
-
-/// What is held back before it is written.
-const HELD_BYTES: usize = 1 << 16;
-
-struct Writer<'w> {
-    out: &'w mut dyn Write,
-    held: Vec<u8>,
-    sum: u64,
-    written_bytes: u64,
-    failed: Option<io::Error>,
-}
-
-impl Writer<'_> {
-    fn new(out: &mut dyn Write) -> Writer<'_> {
-        Writer {
-            out,
-            held: Vec::with_capacity(HELD_BYTES + 64),
-            sum: SUM_OF_NOTHING,
-            written_bytes: 0,
-            failed: None,
-        }
+    fn number(&mut self, number: u64) {
+        kept::put(&mut self.out, number);
     }
 
-    fn put(&mut self, bytes: &[u8]) {
-        self.held.extend_from_slice(bytes);
-        if self.held.len() >= HELD_BYTES {
-            self.pass_on();
-        }
-    }
-
-    /// Writes the whole words that are held.
-    fn pass_on(&mut self) {
-        let (words, _) = self.held.as_chunks::<8>();
-        self.sum = mix_words(self.sum, words);
-        let whole = words.len() * 8;
-        if self.failed.is_none() {
-            self.failed = self.out.write_all(&self.held[..whole]).err();
-        }
-        self.written_bytes += whole as u64;
-        self.held.drain(..whole);
-    }
-
-    /// Writes what is left, and the sum of all.
-    fn end(mut self) -> io::Result<()> {
-        self.pass_on();
-        let bytes = self.written_bytes + self.held.len() as u64;
-        let sum = mix(mix_rest(self.sum, &self.held), bytes);
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        self.out.write_all(&self.held)?;
-        self.out.write_all(&sum.to_le_bytes())
-    }
-
-    fn u32(&mut self, number: u32) {
-        self.put(&number.to_le_bytes());
-    }
-
-    fn i64(&mut self, number: i64) {
-        self.put(&number.to_le_bytes());
-    }
-
-    /// A number in as few groups of seven bits as it needs, the lowest first; its sign is the
-    /// lowest bit. Most differences of times take two or three bytes.
-    fn short(&mut self, number: i128) {
-        let mut rest = ((number << 1) ^ (number >> 127)) as u128;
-        while rest >= 0x80 {
-            self.held.push(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        self.held.push(rest as u8);
+    fn signed(&mut self, number: i64) {
+        self.number(kept::folded(number));
     }
 
     fn option(&mut self, number: Option<i64>) {
-        self.u32(number.is_some().into());
-        self.i64(number.unwrap_or(0));
+        self.number(number.is_some().into());
+        self.signed(number.unwrap_or(0));
     }
 
     fn text(&mut self, text: &[u8]) {
-        self.i64(text.len() as i64);
-        self.put(text);
+        self.number(text.len() as u64);
+        self.out.extend_from_slice(text);
     }
 
     fn list<T>(&mut self, list: &[T], mut each: impl FnMut(&mut Self, &T)) {
-        self.i64(list.len() as i64);
-        for item in list {
-            each(self, item);
-            if self.held.len() >= HELD_BYTES {
-                self.pass_on();
-            }
-        }
+        self.number(list.len() as u64);
+        list.iter().for_each(|item| each(self, item));
     }
 
-    fn track(&mut self, track: &Track) {
-        let (begins_ns, states, end_ns) = track.parts();
+    /// Where a block is in the file; one that is not yet is put there.
+    fn kept(&mut self, kept: &Kept) -> io::Result<()> {
+        let (at, bytes) = match kept {
+            Kept::Lent { lent, at, bytes } if self.spill.is_in(lent) => (*at, *bytes),
+            kept => {
+                let content = kept.read(&mut self.room);
+                let content = content.ok_or(io::ErrorKind::InvalidData)?;
+                match self.spill.keep(content) {
+                    Kept::Lent { at, bytes, .. } => (at, bytes),
+                    // The file has failed.
+                    Kept::Memory(_) => return Err(io::ErrorKind::StorageFull.into()),
+                }
+            }
+        };
+        self.number(at);
+        self.number(bytes.into());
+        Ok(())
+    }
+
+    fn track(&mut self, track: &Track) -> io::Result<()> {
+        self.number(track.blocks.len() as u64);
+        let (mut begin_ns, mut before) = (0, Sums::default());
+        for block in &track.blocks {
+            self.signed(block.begin_ns.wrapping_sub(begin_ns));
+            for (sum, last) in block.before.iter().zip(before) {
+                self.number(sum.wrapping_sub(last));
+            }
+            (begin_ns, before) = (block.begin_ns, block.before);
+            self.kept(&block.kept)?;
+        }
+        let leaders = track.leaders.first().map_or(&[][..], Vec::as_slice);
+        for (state, ns) in leaders.iter().take(track.blocks.len()) {
+            self.number(state.0.into());
+            self.number(*ns);
+        }
+        track.before.iter().for_each(|sum| self.number(*sum));
+        self.times(&track.begins_ns);
+        self.list(&track.states, |out, state| out.number(state.0.into()));
+        self.signed(track.end_ns);
+        Ok(())
+    }
+
+    fn times(&mut self, times_ns: &[i64]) {
         let mut before_ns = 0;
-        self.list(begins_ns, |out, begin| {
-            out.short(i128::from(*begin) - i128::from(before_ns));
-            before_ns = *begin;
+        self.list(times_ns, |out, time| {
+            out.signed(time.wrapping_sub(before_ns));
+            before_ns = *time;
         });
-        self.list(states, |out, state| out.short(state.0.into()));
-        self.i64(end_ns);
+    }
+
+    fn timed(&mut self, timed: &Timed) -> io::Result<()> {
+        self.number(timed.blocks.len() as u64);
+        for block in &timed.blocks {
+            self.signed(block.end_ns);
+            // Most rows are empty: those that are not stand with what they lie behind the last.
+            let rows = block.by_row.iter().enumerate();
+            let rows: Vec<_> = rows.filter(|(_, count)| **count > 0).collect();
+            self.list(&rows, |out, (row, count)| {
+                out.number(*row as u64);
+                out.number((**count).into());
+            });
+            self.activation(&block.longest);
+            self.kept(&block.kept)?;
+        }
+        self.list(&timed.open, Writer::activation);
+        Ok(())
+    }
+
+    fn activation(&mut self, one: &Activation) {
+        self.signed(one.end_ns);
+        self.signed(one.latency_ns);
+        for number in [one.task, one.cpu, one.what] {
+            self.number(number.into());
+        }
     }
 
     fn series(&mut self, series: &Series) {
         let (times_ns, values) = series.parts();
-        let mut before_ns = 0;
-        self.list(times_ns, |out, time| {
-            out.short(i128::from(*time) - i128::from(before_ns));
-            before_ns = *time;
-        });
-        self.list(values, |out, value| out.short((*value).into()));
+        self.times(times_ns);
+        self.list(values, |out, value| out.signed(*value));
     }
 
-    fn user(&mut self, user: &UserTrack) {
-        self.i64(user.tid.into());
+    fn user(&mut self, user: &UserTrack) -> io::Result<()> {
+        self.signed(user.tid.into());
         self.option(user.pid.map(i64::from));
         self.text(user.comm.as_bytes());
         match &user.what {
             UserWhat::Events(series) => {
-                self.u32(0);
+                self.number(0);
                 self.series(series);
+                Ok(())
             }
             UserWhat::Spans(lane, track) => {
-                self.u32(lane.saturating_add(1));
-                self.track(track);
+                self.number(u64::from(*lane) + 1);
+                self.track(track)
             }
         }
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a> {
+    bytes: &'a [u8],
+    lent: &'a Arc<Lent>,
+}
 
 impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (array, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*array)
+    fn index(&mut self) -> Option<Index> {
+        Some(Index {
+            begin_ns: self.signed()?,
+            end_ns: self.signed()?,
+            events: self.number()?,
+            damages: self.number()?,
+            cpus: self.list(Reader::track)?,
+            threads: self.list(Reader::track)?,
+            tasks: self.list(Reader::task)?,
+            activations: self.timed()?,
+            irqs: self.timed()?,
+            softirqs: self.timed()?,
+            calls: self.timed()?,
+            irq_names: self
+                .list(|from| Some((from.small()?, from.string()?)))?
+                .into_iter()
+                .collect(),
+            call_names: self.list(Reader::string)?,
+            frequencies: self.list(Reader::series)?,
+            idle_states: self.list(Reader::series)?,
+            users: self.list(Reader::user)?,
+            user_names: self.list(Reader::string)?,
+            losses: self.list(Reader::loss)?,
+            checkpoints: self.list(|from| Some((from.signed()?, from.small()?)))?,
+        })
     }
 
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
+    fn number(&mut self) -> Option<u64> {
+        kept::take(&mut self.bytes)
     }
 
-    fn i64(&mut self) -> Option<i64> {
-        self.array().map(i64::from_le_bytes)
+    fn small(&mut self) -> Option<u32> {
+        u32::try_from(self.number()?).ok()
+    }
+
+    fn signed(&mut self) -> Option<i64> {
+        self.number().map(kept::unfolded)
     }
 
     fn option(&mut self) -> Option<Option<i64>> {
-        let is_there = self.u32()? != 0;
-        let number = self.i64()?;
+        let is_there = self.number()? != 0;
+        let number = self.signed()?;
         Some(is_there.then_some(number))
     }
 
     fn text(&mut self) -> Option<&'a [u8]> {
-        let length = usize::try_from(self.i64()?).ok()?;
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
+        let length = usize::try_from(self.number()?).ok()?;
+        let (text, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
         Some(text)
     }
 
@@ -305,76 +327,121 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.text()?.to_vec()).ok()
     }
 
-    /// As [`Writer::short`] writes it.
-    fn short(&mut self) -> Option<i128> {
-        let mut number = 0u128;
-        for place in 0..10 {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            number |= u128::from(byte & 0x7f) << (7 * place);
-            if byte & 0x80 == 0 {
-                return Some((number >> 1) as i128 ^ -((number & 1) as i128));
-            }
-        }
-        None
-    }
-
-    fn short_u32(&mut self) -> Option<u32> {
-        u32::try_from(self.short()?).ok()
-    }
-
-    /// Instants, each as what it is later than the one before.
-    fn later(&mut self, before_ns: &mut i64) -> Option<i64> {
-        let at_ns = i64::try_from(i128::from(*before_ns) + self.short()?).ok()?;
-        *before_ns = at_ns;
-        Some(at_ns)
-    }
-
-    fn family(&mut self) -> Option<Vec<Activation>> {
-        let mut before_ns = 0;
-        self.list(|from| {
-            Some(Activation {
-                end_ns: from.later(&mut before_ns)?,
-                latency_ns: i64::try_from(from.short()?).ok()?,
-                task: from.short_u32()?.wrapping_sub(1),
-                cpu: from.short_u32()?,
-                what: from.short_u32()?,
-            })
-        })
-    }
-
     /// Nothing is allocated for items that are not there.
-    fn list<T>(&mut self, mut each: impl FnMut(&mut Reader<'a>) -> Option<T>) -> Option<Vec<T>> {
-        let count = usize::try_from(self.i64()?).ok()?;
-        let mut list = Vec::with_capacity(count.min(self.0.len() / 4));
+    fn list<T>(&mut self, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = usize::try_from(self.number()?).ok()?;
+        let mut list = Vec::with_capacity(count.min(self.bytes.len() / 4));
         for _ in 0..count {
             list.push(each(self)?);
         }
         Some(list)
     }
 
+    fn kept(&mut self) -> Option<Kept> {
+        Some(Kept::Lent {
+            at: self.number()?,
+            bytes: self.small()?,
+            lent: Arc::clone(self.lent),
+        })
+    }
+
+    fn sums(&mut self, before: Sums) -> Option<Sums> {
+        let mut sums = before;
+        for sum in &mut sums {
+            *sum = sum.wrapping_add(self.number()?);
+        }
+        Some(sums)
+    }
+
     fn track(&mut self) -> Option<Track> {
-        let mut before_ns = 0;
-        let begins_ns = self.list(|from| from.later(&mut before_ns))?;
-        let states = self.list(|from| from.short_u32().map(State))?;
-        Track::of_parts(begins_ns, states, self.i64()?)
+        let (mut begin_ns, mut before) = (0i64, [0; Kind::COUNT]);
+        let blocks = self.list(|from| {
+            begin_ns = begin_ns.wrapping_add(from.signed()?);
+            before = from.sums(before)?;
+            let kept = from.kept()?;
+            Some(track::Block {
+                begin_ns,
+                before,
+                kept,
+            })
+        })?;
+        let mut leaders = Vec::with_capacity(blocks.len());
+        for _ in &blocks {
+            leaders.push((State(self.small()?), self.number()?));
+        }
+        let before = self.sums(Sums::default())?;
+        let begins_ns = self.times()?;
+        let states = self.list(|from| from.small().map(State))?;
+        let end_ns = self.signed()?;
+        let blocks_ns = blocks.iter().map(|block| block.begin_ns);
+        let all_ns: Vec<i64> = blocks_ns.chain(begins_ns.iter().copied()).collect();
+        let is_ordered = all_ns.is_sorted_by(|before, after| before < after);
+        let ends = begins_ns.last().is_none_or(|last| *last < end_ns);
+        let is_track = is_ordered && ends && begins_ns.len() == states.len();
+        // What is in no block yet is never empty behind one.
+        if !is_track || begins_ns.is_empty() && !blocks.is_empty() {
+            return None;
+        }
+        let mut track = Track::default();
+        (track.blocks, track.leaders) = (blocks, vec![leaders]);
+        (track.begins_ns, track.states, track.end_ns) = (begins_ns, states, end_ns);
+        track.before = before;
+        track.lead();
+        Some(track)
+    }
+
+    fn times(&mut self) -> Option<Vec<i64>> {
+        let mut at_ns = 0i64;
+        self.list(|from| {
+            at_ns = at_ns.wrapping_add(from.signed()?);
+            Some(at_ns)
+        })
+    }
+
+    fn timed(&mut self) -> Option<Timed> {
+        let blocks = self.list(|from| {
+            let end_ns = from.signed()?;
+            let mut by_row = [0; ROWS];
+            for (row, count) in from.list(|from| Some((from.small()?, from.small()?)))? {
+                *by_row.get_mut(row as usize)? = u16::try_from(count).ok()?;
+            }
+            Some(timed::Block {
+                end_ns,
+                by_row,
+                longest: from.activation()?,
+                kept: from.kept()?,
+            })
+        })?;
+        let open = self.list(Reader::activation)?;
+        let is_ordered = open.is_sorted_by_key(|one| one.end_ns)
+            && blocks.is_sorted_by_key(|block| block.end_ns);
+        is_ordered.then(|| Timed::of_parts(blocks, open))
+    }
+
+    fn activation(&mut self) -> Option<Activation> {
+        Some(Activation {
+            end_ns: self.signed()?,
+            latency_ns: self.signed()?,
+            task: self.small()?,
+            cpu: self.small()?,
+            what: self.small()?,
+        })
     }
 
     fn series(&mut self) -> Option<Series> {
-        let mut before_ns = 0;
-        let times_ns = self.list(|from| from.later(&mut before_ns))?;
-        let values = self.list(|from| i64::try_from(from.short()?).ok())?;
+        let times_ns = self.times()?;
+        let values = self.list(Reader::signed)?;
         Series::of_parts(times_ns, values)
     }
 
     fn user(&mut self) -> Option<UserTrack> {
         Some(UserTrack {
-            tid: i32::try_from(self.i64()?).ok()?,
+            tid: i32::try_from(self.signed()?).ok()?,
             pid: self.option()?.and_then(|pid| i32::try_from(pid).ok()),
             comm: self.string()?,
-            what: match self.u32()?.checked_sub(1) {
+            what: match self.small()?.checked_sub(1) {
                 None => UserWhat::Events(self.series()?),
-                Some(lane) => UserWhat::Spans(lane, self.track()?),
+                Some(lane) => UserWhat::Spans(lane, Box::new(self.track()?)),
             },
         })
     }
@@ -385,7 +452,7 @@ impl<'a> Reader<'a> {
             None => Some(None),
         };
         Some(TaskFacts {
-            tid: i32::try_from(self.i64()?).ok()?,
+            tid: i32::try_from(self.signed()?).ok()?,
             pid: number(self.option()?)?,
             prio: number(self.option()?)?,
             comm: self.string()?,
@@ -395,42 +462,10 @@ impl<'a> Reader<'a> {
     fn loss(&mut self) -> Option<Loss> {
         Some(Loss {
             cpu: self.option()?.map(|cpu| cpu as u32),
-            begin_ns: self.i64()?,
-            end_ns: self.i64()?,
+            begin_ns: self.signed()?,
+            end_ns: self.signed()?,
             count: self.option()?.map(|count| count as u64),
-            cause: self.u32()? as u8,
+            cause: self.number()? as u8,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_comes_back_however_long_it_is() {
-        let (most, least) = (i128::from(i64::MAX), i128::from(i64::MIN));
-        for number in [
-            0,
-            1,
-            -1,
-            63,
-            64,
-            -65,
-            300,
-            most,
-            least,
-            most - least,
-            least - most,
-        ] {
-            let mut nowhere = io::sink();
-            let mut out = Writer::new(&mut nowhere);
-            out.short(number);
-            let mut from = Reader(&out.held);
-            assert_eq!(from.short(), Some(number));
-            assert!(from.0.is_empty());
-        }
-        assert_eq!(Reader(&[0x80; 20]).short(), None);
-        assert_eq!(Reader(&[0x80]).short(), None);
     }
 }

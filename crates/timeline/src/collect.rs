@@ -1,16 +1,17 @@
 //! What a walk learns as it goes: it tells the tracks, and keeps the rest.
 
+use event::ClassId;
 use kernel_state::{
     Change, Holder, Kernel, ProcId, Sink, Topic, Topics, Waker, WasSoftirq, sum_up,
 };
 use trace::{EventView, LossCause, Lost, Trace};
 
+use crate::activation::{Activation, Family, NO_TASK};
 use crate::gather::{Teller, Told};
 use crate::index::{CHECKPOINT_EVENTS, Index, Loss, TaskFacts};
-use crate::latency::{Activation, Family, NO_TASK};
 use crate::power::Power;
-use crate::state::{Kind, State, WokenBy};
-use crate::track::{Segment, Track};
+use crate::state::{Kind, Segment, State, WokenBy};
+use crate::track::Track;
 use crate::users::Users;
 
 /// What is known of a trace so far, but for its tracks, which are told.
@@ -53,6 +54,11 @@ impl Collect {
             users: Users::new(trace),
             behind: Vec::new(),
         }
+    }
+
+    /// Whether it reads events of a class itself.
+    pub fn reads(&self, class: ClassId) -> bool {
+        self.power.reads(class) || self.users.reads(class)
     }
 
     /// What the model of the kernel does not follow.

@@ -1,14 +1,15 @@
 //! The tracks of a walk, put together on a thread of their own, while the walk goes on.
 
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use kernel_state::{CpuWhat, Holder, ProcId};
 
+use crate::activation::{Activation, Family};
 use crate::index::Index;
-use crate::latency::{Activation, Family};
-use crate::state::{Kind, State};
-use crate::track::{Segment, Track};
+use crate::kept::Spill;
+use crate::state::{Kind, Segment, State};
+use crate::timed::Timed;
+use crate::track::Track;
 
 /// What is told at once.
 const BATCH: usize = 2048;
@@ -44,14 +45,18 @@ enum Message {
 pub(crate) struct Teller {
     batch: Vec<Told>,
     to: SyncSender<Message>,
+    /// Batches that were heard, for their room.
+    emptied: Receiver<Vec<Told>>,
 }
 
 impl Teller {
     /// A teller, and where it is heard.
     pub fn new() -> (Teller, Heard) {
         let (to, from) = sync_channel(BATCHES);
+        let (back, emptied) = channel();
         let batch = Vec::with_capacity(BATCH);
-        (Teller { batch, to }, Heard(from))
+        let teller = Teller { batch, to, emptied };
+        (teller, Heard { from, back })
     }
 
     pub fn tell(&mut self, told: Told) {
@@ -64,7 +69,9 @@ impl Teller {
     /// Sends what was told. Nobody hears it where the other thread has panicked, which ends the
     /// walk in a moment.
     pub fn flush(&mut self) {
-        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        let next = self.emptied.try_recv();
+        let next = next.unwrap_or_else(|_| Vec::with_capacity(BATCH));
+        let batch = std::mem::replace(&mut self.batch, next);
         self.to.send(Message::Batch(batch)).ok();
     }
 
@@ -79,19 +86,30 @@ impl Teller {
 }
 
 /// What the walk tells.
-pub(crate) struct Heard(Receiver<Message>);
+pub(crate) struct Heard {
+    from: Receiver<Message>,
+    back: Sender<Vec<Told>>,
+}
 
 impl Heard {
-    /// Puts tracks together until the walk has no more to tell.
-    pub fn gather(self) -> Gathered {
-        let mut gathered = Gathered::default();
-        for message in self.0 {
+    /// Puts tracks together until the walk has no more to tell; what no longer changes is kept
+    /// where `spill` has it.
+    pub fn gather(self, spill: Spill) -> Gathered {
+        let mut gathered = Gathered {
+            spill,
+            ..Gathered::default()
+        };
+        for message in self.from {
             match message {
-                Message::Batch(batch) => batch.into_iter().for_each(|told| gathered.take(told)),
+                Message::Batch(mut batch) => {
+                    batch.drain(..).for_each(|told| gathered.take(told));
+                    // Who told it may be done.
+                    self.back.send(batch).ok();
+                }
                 Message::Look(wanted) => {
                     let (head, open, back) = *wanted;
                     // Who asked may be gone.
-                    back.send(gathered.clone().finish(head, open)).ok();
+                    back.send(gathered.look(head, open)).ok();
                 }
             }
         }
@@ -100,54 +118,77 @@ impl Heard {
 }
 
 /// What was told so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Gathered {
     index: Index,
+    spill: Spill,
 }
 
 impl Gathered {
     fn take(&mut self, told: Told) {
-        let index = &mut self.index;
+        let (index, spill) = (&mut self.index, &mut self.spill);
         match told {
-            Told::Stayed(cpu, what, holder, segment) => stayed(index, cpu, (what, holder), segment),
+            Told::Stayed(cpu, what, holder, segment) => {
+                stayed(index, cpu, (what, holder), segment, spill)
+            }
             Told::WasSoftirq(cpu, task, segment) => was_softirq(index, cpu, task.0, segment),
-            Told::Thread(task, segment) => track(&mut index.threads, task.0).push(segment),
+            Told::Thread(task, segment) => track(&mut index.threads, task.0).push(segment, spill),
             Told::Waited(task, since_ns, behind) => {
-                let waits = track(&mut index.threads, task.0).from(since_ns);
-                if let Some(state) = waits.filter(|state| state.kind() == Kind::Runnable) {
-                    *state = State::new(Kind::Runnable, behind.map(|task| task.0));
-                }
+                let state = State::new(Kind::Runnable, behind.map(|task| task.0));
+                track(&mut index.threads, task.0).amend(since_ns, state);
             }
             Told::RanBefore(task, since_ns, at_ns) => ran_before(index, task.0, since_ns, at_ns),
-            Told::Timed(family, one) => timed(index, family).push(one),
+            Told::Timed(family, one) => timed(index, family).push(one, spill),
         }
     }
 
-    /// All of it in order, with the rest of the index and with what is still open.
-    pub fn finish(mut self, head: Index, open: Vec<Told>) -> Index {
+    /// The index of what was told so far. What that puts right stays in memory: the file has it
+    /// once, in the end.
+    fn look(&mut self, head: Index, open: Vec<Told>) -> Index {
+        self.spill.flush();
+        let so_far = Gathered {
+            index: self.index.clone(),
+            spill: Spill::default(),
+        };
+        so_far.finish(head, open).0
+    }
+
+    /// All of it in order, with the rest of the index and with what is still open; and where the
+    /// blocks are kept.
+    pub fn finish(mut self, head: Index, open: Vec<Told>) -> (Index, Spill) {
         open.into_iter().for_each(|told| self.take(told));
         let (cpus, threads) = (head.cpus.len(), head.threads.len());
+        let (told, mut spill) = (self.index, self.spill);
         let mut index = Index {
-            cpus: self.index.cpus,
-            threads: self.index.threads,
-            activations: self.index.activations,
-            irqs: self.index.irqs,
-            softirqs: self.index.softirqs,
-            calls: self.index.calls,
+            cpus: told.cpus,
+            threads: told.threads,
+            activations: told.activations,
+            irqs: told.irqs,
+            softirqs: told.softirqs,
+            calls: told.calls,
             ..head
         };
         index.cpus.resize_with(cpus, Track::default);
         index.threads.resize_with(threads, Track::default);
-        finish_all(index.cpus.iter_mut().chain(&mut index.threads));
-        for family in [Family::Wakeup, Family::Irq, Family::Softirq, Family::Call] {
-            timed(&mut index, family).sort_by_key(|one| one.end_ns);
+        for track in index.cpus.iter_mut().chain(&mut index.threads) {
+            track.finish(&mut spill);
         }
-        index
+        for family in [Family::Wakeup, Family::Irq, Family::Softirq, Family::Call] {
+            timed(&mut index, family).finish(&mut spill);
+        }
+        spill.flush();
+        (index, spill)
     }
 }
 
 /// What a stretch of a CPU says of its track, and of that of the thread that had the CPU.
-fn stayed(index: &mut Index, cpu: u32, (what, holder): (CpuWhat, Holder), segment: Segment) {
+fn stayed(
+    index: &mut Index,
+    cpu: u32,
+    (what, holder): (CpuWhat, Holder),
+    segment: Segment,
+    spill: &mut Spill,
+) {
     let kind = match what {
         CpuWhat::Unknown => return,
         CpuWhat::Idle => Kind::Idle,
@@ -162,9 +203,9 @@ fn stayed(index: &mut Index, cpu: u32, (what, holder): (CpuWhat, Holder), segmen
         ..segment
     };
     let task = holder.task();
-    track(&mut index.cpus, cpu).push(of(task.map(|task| task.0)));
+    track(&mut index.cpus, cpu).push(of(task.map(|task| task.0)), spill);
     if let Some(task) = task {
-        track(&mut index.threads, task.0).push(of(Some(cpu)));
+        track(&mut index.threads, task.0).push(of(Some(cpu)), spill);
     }
 }
 
@@ -179,32 +220,10 @@ fn was_softirq(index: &mut Index, cpu: u32, task: u32, segment: Segment) {
 
 /// The wait of a task that ended at `at_ns` is none that is known.
 fn ran_before(index: &mut Index, task: u32, since_ns: Option<i64>, at_ns: i64) {
-    let is_it = |one: &Activation| (one.task, one.end_ns) == (task, at_ns);
-    if let Some(place) = index.activations.iter().rposition(is_it) {
-        index.activations.remove(place);
+    index.activations.take_away(task, at_ns);
+    if let Some(since_ns) = since_ns {
+        track(&mut index.threads, task).amend(since_ns, State::UNKNOWN);
     }
-    let track = track(&mut index.threads, task);
-    let waits = since_ns.and_then(|since_ns| track.from(since_ns));
-    if let Some(state) = waits.filter(|state| state.kind() == Kind::Runnable) {
-        *state = State::UNKNOWN;
-    }
-}
-
-/// Finishes tracks on two threads.
-fn finish_all<'a>(tracks: impl Iterator<Item = &'a mut Track> + Send) {
-    let queue = Mutex::new(tracks);
-    let work = || {
-        let next = || queue.lock().ok().and_then(|mut tracks| tracks.next());
-        while let Some(track) = next() {
-            track.finish();
-        }
-    };
-    std::thread::scope(|scope| {
-        // Where no thread can be had, this one does all of it.
-        let other = std::thread::Builder::new().spawn_scoped(scope, work);
-        work();
-        drop(other);
-    });
 }
 
 fn track(tracks: &mut Vec<Track>, number: u32) -> &mut Track {
@@ -215,7 +234,7 @@ fn track(tracks: &mut Vec<Track>, number: u32) -> &mut Track {
     &mut tracks[number]
 }
 
-fn timed(index: &mut Index, family: Family) -> &mut Vec<Activation> {
+fn timed(index: &mut Index, family: Family) -> &mut Timed {
     match family {
         Family::Wakeup => &mut index.activations,
         Family::Irq => &mut index.irqs,

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::latency::{self, Activation, Blocks, Family, Stats};
+use crate::activation::{Activation, Family};
+use crate::latency::{self, Stats};
 use crate::series::Series;
+use crate::timed::{Timed, TimedLook};
 use crate::track::Track;
 use crate::users::{UserTrack, UserWhat};
 
@@ -114,13 +116,13 @@ pub struct Index {
     /// In the order in which they were first seen.
     pub tasks: Vec<TaskFacts>,
     /// From wake-up to CPU, in the order of their ends.
-    pub activations: Vec<Activation>,
+    pub activations: Timed,
     /// Handlers of interrupts, in the order of their ends; so are the next two.
-    pub irqs: Vec<Activation>,
+    pub irqs: Timed,
     /// Handlers of softirqs.
-    pub softirqs: Vec<Activation>,
+    pub softirqs: Timed,
     /// System calls that returned.
-    pub calls: Vec<Activation>,
+    pub calls: Timed,
     /// Names of interrupts by their numbers.
     pub irq_names: BTreeMap<u32, String>,
     /// Names of system calls, by what [`Activation::what`] says.
@@ -137,8 +139,6 @@ pub struct Index {
     pub losses: Vec<Loss>,
     /// When every 4096th event was, and how many events of the same instant stand before it.
     pub checkpoints: Vec<(i64, u32)>,
-    /// Sums of what is timed, by family.
-    pub(crate) blocks: [Blocks; 4],
 }
 
 impl Index {
@@ -148,7 +148,7 @@ impl Index {
             TrackId::Cpu(cpu) => self.cpus.get(cpu as usize),
             TrackId::Thread(task) => self.threads.get(task as usize),
             TrackId::User(place) => match &self.users.get(place as usize)?.what {
-                UserWhat::Spans(_, track) => Some(track),
+                UserWhat::Spans(_, track) => Some(track.as_ref()),
                 UserWhat::Events(_) => None,
             },
             TrackId::Frequency(_) | TrackId::IdleState(_) | TrackId::Counter(_) => None,
@@ -169,7 +169,7 @@ impl Index {
     }
 
     /// All of a family, in the order of their ends.
-    pub fn timed(&self, family: Family) -> &[Activation] {
+    pub fn timed(&self, family: Family) -> &Timed {
         match family {
             Family::Wakeup => &self.activations,
             Family::Irq => &self.irqs,
@@ -195,12 +195,13 @@ impl Index {
         family: Family,
         at_ns: i64,
         wanted: impl Fn(&Activation) -> bool,
-    ) -> Option<&Activation> {
+    ) -> Option<Activation> {
         let all = self.timed(family);
-        let behind = all.get(all.partition_point(|one| one.end_ns <= at_ns)..)?;
-        let near = behind.iter().take(LOOK_MAX);
-        near.filter(|one| one.end_ns.saturating_sub(one.latency_ns) <= at_ns)
-            .find(|one| wanted(one))
+        let first = TimedLook::new(all).before(at_ns.saturating_add(1));
+        let mut near = all.some(first..first.saturating_add(LOOK_MAX));
+        let is_there =
+            |one: &Activation| one.end_ns.saturating_sub(one.latency_ns) <= at_ns && wanted(one);
+        near.find(is_there)
     }
 
     /// What an interrupt, a softirq or a system call is called.

@@ -1,52 +1,9 @@
 //! What took time: every activation, handler and system call, and pictures of many.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 
-/// What is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// From a task's wake-up to its CPU.
-    Wakeup,
-    /// A handler of an interrupt.
-    Irq,
-    /// A handler of a softirq.
-    Softirq,
-    /// A system call.
-    Call,
-}
-
-impl Family {
-    /// Reads its name.
-    pub fn parse(text: &str) -> Option<Family> {
-        match text {
-            "wakeup" => Some(Family::Wakeup),
-            "irq" => Some(Family::Irq),
-            "softirq" => Some(Family::Softirq),
-            "call" => Some(Family::Call),
-            _ => None,
-        }
-    }
-}
-
-/// Something of a [`Family`] that took time: a task was woken and was scheduled in, a handler or a
-/// system call began and ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Activation {
-    /// When it ended, in nanoseconds of the wall clock.
-    pub end_ns: i64,
-    /// So long after its begin.
-    pub latency_ns: i64,
-    /// The task's place among the tasks; [`NO_TASK`] for handlers.
-    pub task: u32,
-    /// The CPU.
-    pub cpu: u32,
-    /// Which interrupt, softirq or system call, by number; nothing of a wake-up.
-    pub what: u32,
-}
-
-/// The task of what has none.
-pub const NO_TASK: u32 = u32::MAX;
+use crate::activation::{Activation, ROWS, row, row_end_ns};
+use crate::timed::{BLOCK, Block, Timed, TimedLook};
 
 /// What many of one kind took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,75 +33,6 @@ pub struct LatencyGrid {
     pub worst: Vec<Activation>,
     /// At the middle, at 99 and at 99.9 of 100: upper edges of rows, or the longest of all.
     pub quantiles_ns: [i64; 3],
-}
-
-/// Rows for each power of two of nanoseconds.
-const ROWS_PER_OCTAVE: usize = 4;
-/// Rows of a grid: the last holds all of 69 s and more.
-pub const ROWS: usize = 36 * ROWS_PER_OCTAVE + 1;
-
-/// The row of a latency.
-fn row(ns: i64) -> usize {
-    let ns = ns.max(1) as u64;
-    let octave = 63 - ns.leading_zeros() as usize;
-    let part = match octave {
-        0 | 1 => (ns as usize & ((1 << octave) - 1)) << (2 - octave),
-        _ => (ns >> (octave - 2)) as usize & (ROWS_PER_OCTAVE - 1),
-    };
-    (octave * ROWS_PER_OCTAVE + part).min(ROWS - 1)
-}
-
-/// The least latency above a row.
-pub fn row_end_ns(row: usize) -> i64 {
-    let (octave, part) = ((row + 1) / ROWS_PER_OCTAVE, (row + 1) % ROWS_PER_OCTAVE);
-    let whole = 1u64 << octave.min(60);
-    (whole + (whole * part as u64).div_ceil(ROWS_PER_OCTAVE as u64)) as i64
-}
-
-/// So many, one behind the other, are added up.
-const BLOCK: usize = 4096;
-
-/// What the activations of a block took.
-#[derive(Clone, Debug)]
-struct Block {
-    /// How many by row.
-    by_row: [u16; ROWS],
-    /// The first of the longest.
-    longest: Activation,
-}
-
-impl Block {
-    fn of(activations: &[Activation]) -> Block {
-        let mut block = Block {
-            by_row: [0; ROWS],
-            longest: activations.first().copied().unwrap_or_default(),
-        };
-        for late in activations {
-            block.by_row[row(late.latency_ns)] += 1;
-            if late.latency_ns > block.longest.latency_ns {
-                block.longest = *late;
-            }
-        }
-        block
-    }
-}
-
-/// The blocks of a family, made when they are first asked for. They say nothing that the family
-/// does not say, so that any two are equal.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Blocks(OnceLock<Vec<Block>>);
-
-impl PartialEq for Blocks {
-    fn eq(&self, _other: &Blocks) -> bool {
-        true
-    }
-}
-
-impl Blocks {
-    fn of(&self, activations: &[Activation]) -> &[Block] {
-        let chunks = || activations.chunks_exact(BLOCK).map(Block::of).collect();
-        self.0.get_or_init(chunks)
-    }
 }
 
 impl LatencyGrid {
@@ -193,9 +81,9 @@ impl LatencyGrid {
     }
 }
 
-/// Those of `activations` (in the order of their ends) in a range, `wanted` alone.
+/// Those of `activations` in a range, `wanted` alone.
 pub(crate) fn grid(
-    activations: &[Activation],
+    activations: &Timed,
     (begin_ns, end_ns): (i64, i64),
     columns: usize,
     worst: usize,
@@ -204,19 +92,18 @@ pub(crate) fn grid(
     let columns = columns.max(1);
     let width = u128::from(end_ns.abs_diff(begin_ns).max(1));
     let mut grid = LatencyGrid::new(columns);
-    let inside = inside(activations, (begin_ns, end_ns)).iter();
+    let inside = activations.inside((begin_ns, end_ns));
     for late in inside.filter(|late| wanted(late)) {
         let after = u128::from(late.end_ns.abs_diff(begin_ns));
         let column = (after * columns as u128 / width) as usize;
-        grid.add(column.min(columns - 1), late, worst);
+        grid.add(column.min(columns - 1), &late, worst);
     }
     grid.finish()
 }
 
 /// The same of all in the range: what is whole blocks is not looked at one by one.
 pub(crate) fn grid_of_all(
-    activations: &[Activation],
-    blocks: &Blocks,
+    activations: &Timed,
     (begin_ns, end_ns): (i64, i64),
     columns: usize,
     worst: usize,
@@ -224,20 +111,17 @@ pub(crate) fn grid_of_all(
     let columns = columns.max(1);
     let width = i128::from(end_ns.abs_diff(begin_ns).max(1));
     let mut grid = LatencyGrid::new(columns);
-    let blocks = blocks.of(activations);
+    let blocks = &activations.blocks;
+    let mut look = TimedLook::new(activations);
     let mut whole = Vec::new();
-    let mut place = activations.partition_point(|late| late.end_ns < begin_ns);
-    let last = activations.partition_point(|late| late.end_ns < end_ns);
+    let (mut place, last) = look.places((begin_ns, end_ns));
     for column in 0..columns {
         // The first instant of the column behind it.
         let after = (width * (column as i128 + 1) + columns as i128 - 1) / columns as i128;
-        let edge_ns = i128::from(begin_ns) + after;
-        let rest = activations.get(place..last).unwrap_or_default();
-        let inside = rest.partition_point(|late| i128::from(late.end_ns) < edge_ns);
-        let until = if column + 1 == columns {
-            last
-        } else {
-            place + inside
+        let edge_ns = i64::try_from(i128::from(begin_ns) + after).unwrap_or(i64::MAX);
+        let until = match column + 1 == columns {
+            true => last,
+            false => look.before(edge_ns).clamp(place, last),
         };
         while place < until {
             let block = blocks.get(place / BLOCK);
@@ -248,7 +132,8 @@ pub(crate) fn grid_of_all(
                     place += BLOCK;
                 }
                 None => {
-                    grid.add(column, &activations[place], worst);
+                    let Some(late) = look.get(place) else { break };
+                    grid.add(column, &late, worst);
                     place += 1;
                 }
             }
@@ -261,22 +146,22 @@ pub(crate) fn grid_of_all(
         if grid.worst.len() >= worst && blocks[block].longest.latency_ns <= shortest_ns {
             break;
         }
-        let all = &activations[block * BLOCK..(block + 1) * BLOCK];
+        let all = look.block(block);
         all.iter()
             .for_each(|late| keep(&mut grid.worst, *late, worst));
     }
     grid.finish()
 }
 
-/// What those of `all` (in the order of their ends) in a range took, by a key.
+/// What those of `all` in a range took, by a key.
 pub(crate) fn stats(
-    all: &[Activation],
+    all: &Timed,
     range_ns: (i64, i64),
     key: impl Fn(&Activation) -> Option<u32>,
 ) -> Vec<(u32, Stats)> {
     let mut by_key: HashMap<u32, (Stats, Vec<u64>)> = HashMap::new();
-    for late in inside(all, range_ns) {
-        let Some(key) = key(late) else { continue };
+    for late in all.inside(range_ns) {
+        let Some(key) = key(&late) else { continue };
         let (stats, rows) = by_key
             .entry(key)
             .or_insert_with(|| (Stats::default(), vec![0; ROWS]));
@@ -298,13 +183,6 @@ pub(crate) fn stats(
         .collect();
     found.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.max_ns), *key));
     found
-}
-
-/// Those of `all` (in the order of their ends) that end in a range.
-fn inside(all: &[Activation], (begin_ns, end_ns): (i64, i64)) -> &[Activation] {
-    let first = all.partition_point(|late| late.end_ns < begin_ns);
-    let last = all.partition_point(|late| late.end_ns < end_ns);
-    all.get(first..last).unwrap_or_default()
 }
 
 /// Keeps the `most` longest, in order.
@@ -333,15 +211,13 @@ fn quantile(by_row: &[u64], count: u64, share: f64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kept::Spill;
 
-    #[test]
-    fn a_latency_lies_below_the_end_of_its_row_and_not_below_that_before() {
-        let samples = (0..60).flat_map(|bit| [1i64 << bit, (1 << bit) + 1, (3 << bit) / 2]);
-        for ns in samples.chain(0..4_000).filter(|ns| *ns > 0) {
-            let row = row(ns);
-            assert!(ns < row_end_ns(row) || row == ROWS - 1, "{ns} {row}");
-            assert!(row == 0 || ns >= row_end_ns(row - 1), "{ns} {row}");
-        }
+    fn timed(all: &[Activation]) -> Timed {
+        let (mut timed, mut spill) = (Timed::default(), Spill::default());
+        all.iter().for_each(|one| timed.push(*one, &mut spill));
+        timed.finish(&mut spill);
+        timed
     }
 
     #[test]
@@ -352,7 +228,7 @@ mod tests {
             ..Activation::default()
         };
         let all = [late(0, 10), late(5, 70), late(9, 20), late(10, 900)];
-        let grid = grid(&all, (0, 10), 2, 2, |_| true);
+        let grid = grid(&timed(&all), (0, 10), 2, 2, |_| true);
         assert_eq!(grid.count, 3);
         assert_eq!(grid.counts.iter().sum::<u32>(), 3);
         assert_eq!(grid.longest, [Some(all[0]), Some(all[1])]);
@@ -379,10 +255,10 @@ mod tests {
                 }
             })
             .collect();
-        let blocks = Blocks::default();
+        let all = timed(&all);
         let check = |range: (i64, i64), columns: usize, worst: usize| {
             let plain = grid(&all, range, columns, worst, |_| true);
-            let fast = grid_of_all(&all, &blocks, range, columns, worst);
+            let fast = grid_of_all(&all, range, columns, worst);
             assert_eq!(fast, plain, "{range:?} {columns} {worst}");
         };
         for columns in [1, 2, 7, 300] {
@@ -393,7 +269,7 @@ mod tests {
             check((500, 500), columns, 3);
             check((900, -900), columns, 3);
         }
-        assert_eq!(blocks.of(&all).len(), 3);
+        assert_eq!(all.blocks.len(), 2);
     }
 
     #[test]
@@ -410,6 +286,7 @@ mod tests {
             call(3, 3, 7),
             call(10, 99, 7),
         ];
+        let all = timed(&all);
         let found = stats(&all, (0, 10), |call| Some(call.what));
         let told = found
             .iter()

@@ -8,27 +8,37 @@
 //! - The states are the kernel state's own: a track says at any instant what the reports say.
 //! - What nobody knows is a state, [`Kind::Unknown`]; it is never filled.
 //! - The cost of an answer grows with the pixels that are asked for, not with the events.
-//! - Pure: no file, no clock, no printing. [`Index::to_bytes`] is for whoever keeps it. A walk puts
-//!   the tracks together on a second thread.
+//! - Pure: no clock, no printing, and no file but the one that a caller lends for what outgrows
+//!   memory, which [`Index::open`] reads later. A walk decodes on a second thread and puts the
+//!   tracks together on a third.
 
+mod activation;
 mod build;
 mod bytes;
 mod collect;
 mod gather;
 mod index;
+mod kept;
+mod late;
 mod latency;
+mod look;
 mod power;
+mod read;
 mod series;
 mod state;
 mod tile;
+mod timed;
 mod track;
 mod users;
 
+pub use activation::{Activation, Family, NO_TASK};
 pub use build::{Builder, Walked};
+pub use bytes::Spilled;
 pub use index::{Index, Loss, TaskFacts, TrackId};
-pub use latency::{Activation, Family, LatencyGrid, NO_TASK, Stats};
+pub use latency::{LatencyGrid, Stats};
 pub use series::{Numbers, Series};
-pub use state::{Kind, State, WokenBy};
+pub use state::{Kind, Segment, State, WokenBy};
 pub use tile::TILE_VERSION;
-pub use track::{Segment, Track};
+pub use timed::Timed;
+pub use track::Track;
 pub use users::{UserTrack, UserWhat};

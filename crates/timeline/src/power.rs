@@ -1,6 +1,6 @@
 //! Frequencies and idle states of CPUs over time.
 
-use event::{EventClass, FieldId};
+use event::{ClassId, EventClass, FieldId};
 use trace::{EventView, Trace};
 
 use crate::index::Loss;
@@ -37,6 +37,11 @@ impl Power {
             by_class: trace.classes().iter().map(bind).collect(),
             ..Power::default()
         }
+    }
+
+    /// Whether events of a class say something.
+    pub fn reads(&self, class: ClassId) -> bool {
+        matches!(self.by_class.get(class.0 as usize), Some(Some(_)))
     }
 
     /// Takes in an event; most say nothing of this.

@@ -125,6 +125,17 @@ impl State {
     }
 }
 
+/// A stretch of one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// From when, in nanoseconds of the wall clock.
+    pub begin_ns: i64,
+    /// Until when.
+    pub end_ns: i64,
+    /// The state.
+    pub state: State,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

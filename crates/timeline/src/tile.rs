@@ -1,10 +1,12 @@
 //! What a page draws of tracks in a range, as bytes. `docs/format/view.md` is the law.
 
+use crate::activation::{self, Activation, Family};
 use crate::index::{Index, TrackId};
-use crate::latency::{self, Activation, Family, LatencyGrid};
+use crate::latency::{self, LatencyGrid};
+use crate::look::Look;
 use crate::series::{Numbers, Series};
 use crate::state::{Kind, State};
-use crate::track::{Edge, Track};
+use crate::track::{Edge, Track, between};
 
 /// The version of the bytes.
 pub const TILE_VERSION: u16 = 1;
@@ -72,16 +74,16 @@ impl Index {
         worst: usize,
         wanted: Option<impl Fn(&Activation) -> bool>,
     ) -> LatencyGrid {
-        let (all, blocks) = (self.timed(family), &self.blocks[family as usize]);
+        let all = self.timed(family);
         match wanted {
             Some(wanted) => latency::grid(all, range_ns, columns, worst, wanted),
-            None => latency::grid_of_all(all, blocks, range_ns, columns, worst),
+            None => latency::grid_of_all(all, range_ns, columns, worst),
         }
     }
 
     /// The longest latency of a row of [`LatencyGrid::counts`], and how many rows there are.
     pub fn latency_rows() -> Vec<i64> {
-        (0..latency::ROWS).map(latency::row_end_ns).collect()
+        (0..activation::ROWS).map(activation::row_end_ns).collect()
     }
 
     /// An instant after the first event, as the floating point number that pages reckon with.
@@ -194,17 +196,14 @@ fn put_columns(
     let place = put_head(out, id, COLUMNS);
     let edge = |column| edge(begin_ns, end_ns, columns, column);
     // A column begins where the one before it ends: each edge is looked for once, near the last.
-    let mut from = track.edge(edge(0), Edge::FIRST);
-    let mut before = track.before_edge(from);
+    let mut look = Look::new(track);
+    let mut from = look.edge(edge(0), Edge::FIRST);
+    let mut before = look.before_edge(from);
     for column in 0..columns {
-        let until = track.edge(edge(column + 1), from);
-        let after = track.before_edge(until);
+        let until = look.edge(edge(column + 1), from);
+        let after = look.before_edge(until);
         let whole = until.at_ns.abs_diff(from.at_ns);
-        let mut sums = [0; Kind::COUNT];
-        for (sum, (after, before)) in sums.iter_mut().zip(after.iter().zip(before)) {
-            *sum = after - before;
-        }
-        sums[Kind::Unknown as usize] += whole - sums.iter().sum::<u64>();
+        let sums = between(&before, &after, whole);
         let whole = whole.max(1);
         let shares = sums.map(|ns| share(ns, whole));
         out.extend_from_slice(&shares);
@@ -212,7 +211,7 @@ fn put_columns(
         let busiest = busiest(&sums);
         let leader = match busiest {
             Kind::Unknown | Kind::Irq | Kind::Softirq => State::new(busiest, None),
-            kind => track.leader_between(from, until, kind),
+            kind => look.leader_between(from, until, kind),
         };
         out.extend_from_slice(&leader.0.to_le_bytes());
         (from, before) = (until, after);

@@ -1,26 +1,17 @@
 //! A track: states one behind the other, with sums that make any range cheap.
 
-use crate::state::{Kind, State};
+use std::collections::HashMap;
+
+use crate::kept::{self, Kept, Spill};
+use crate::late::Late;
+use crate::state::{Kind, Segment, State};
 
 /// Segments between two sums.
-const BLOCK: usize = 64;
-/// A range of at most so many segments is looked at one by one for its leader.
-const EXACT_MAX: usize = 256;
+pub(crate) const BLOCK: usize = 128;
 /// Leaders that are looked at for the leader of a longer range, at most.
 const LEADERS_MAX: usize = 16;
 /// Leaders of a level that one of the level above stands for.
 const FAN: usize = 8;
-
-/// A stretch of one state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// From when, in nanoseconds of the wall clock.
-    pub begin_ns: i64,
-    /// Until when.
-    pub end_ns: i64,
-    /// The state.
-    pub state: State,
-}
 
 /// An instant, and how many stretches begin at it or before.
 #[derive(Clone, Copy, Debug)]
@@ -42,69 +33,91 @@ pub type Sums = [u64; Kind::COUNT];
 
 /// The state that has most of some stretches, and how much: of those that are work, where there
 /// is any.
-type Leader = (State, u64);
+pub(crate) type Leader = (State, u64);
+
+/// So many stretches, encoded: each as what it begins later than the one before, and its state.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    /// When the first begins.
+    pub begin_ns: i64,
+    /// The time before it by kind.
+    pub before: Sums,
+    pub kept: Kept,
+}
+
+impl Block {
+    /// Decodes its stretches; none where its bytes are not what was kept.
+    pub fn read(
+        &self,
+        (begins_ns, states): (&mut Vec<i64>, &mut Vec<State>),
+        room: &mut Vec<u8>,
+    ) -> Option<()> {
+        let mut bytes = self.kept.read(room)?;
+        let mut begin_ns = self.begin_ns;
+        for _ in 0..BLOCK {
+            begin_ns = begin_ns.checked_add_unsigned(kept::take(&mut bytes)?)?;
+            begins_ns.push(begin_ns);
+            states.push(State(u32::try_from(kept::take(&mut bytes)?).ok()?));
+        }
+        bytes.is_empty().then_some(())
+    }
+}
 
 /// States one behind the other; before the first and behind the last nobody knows.
-#[derive(Clone, Debug, Default, PartialEq)]
+///
+/// The last ones are as they were told. Those before are in blocks, whose bytes may be in a file.
+#[derive(Clone, Debug, Default)]
 pub struct Track {
-    /// In order; each state holds up to the next one's begin.
-    begins_ns: Vec<i64>,
-    states: Vec<State>,
-    end_ns: i64,
-    /// What was told later than something behind it.
-    late: Vec<Segment>,
-    /// What work turned out to have been since it was told.
-    turned_out: Vec<Segment>,
-    /// The time before each block by kind.
-    before: Vec<Sums>,
-    /// When each block begins: what is looked for is found there first, near each other.
-    firsts_ns: Vec<i64>,
+    pub(crate) blocks: Vec<Block>,
+    /// Of what is in no block yet, in order; each state holds up to the next one's begin.
+    pub(crate) begins_ns: Vec<i64>,
+    pub(crate) states: Vec<State>,
+    /// The time before that by kind.
+    pub(crate) before: Sums,
+    pub(crate) end_ns: i64,
+    /// What was told late, and what of that belongs to blocks.
+    recent: Late,
+    far: Late,
+    /// What waits in blocks were for, by their begins.
+    amended: HashMap<i64, State>,
     /// Of blocks, of [`FAN`] of them, and so on.
-    leaders: Vec<Vec<Leader>>,
+    pub(crate) leaders: Vec<Vec<Leader>>,
+}
+
+/// Two are equal when they say the same, wherever their bytes are.
+impl PartialEq for Track {
+    fn eq(&self, other: &Track) -> bool {
+        let segments = self.segments(i64::MIN, i64::MAX);
+        self.end_ns == other.end_ns && segments.eq(other.segments(i64::MIN, i64::MAX))
+    }
 }
 
 impl Track {
-    /// A track of these parts, as [`Track::parts`] gives them; none when they are no track.
-    pub(crate) fn of_parts(begins_ns: Vec<i64>, states: Vec<State>, end_ns: i64) -> Option<Track> {
-        let is_ordered = begins_ns.is_sorted_by(|before, after| before < after);
-        let ends = begins_ns.last().is_none_or(|last| *last < end_ns);
-        if begins_ns.len() != states.len() || !is_ordered || !ends {
-            return None;
-        }
-        let mut track = Track {
-            begins_ns,
-            states,
-            end_ns,
-            ..Track::default()
-        };
-        track.sum_up();
-        Some(track)
-    }
-
-    /// Its begins, its states and its end.
-    pub(crate) fn parts(&self) -> (&[i64], &[State], i64) {
-        (&self.begins_ns, &self.states, self.end_ns)
-    }
-
     /// Adds a stretch; what is told late is put in its place by [`Track::finish`].
-    pub fn push(&mut self, segment: Segment) {
+    pub(crate) fn push(&mut self, segment: Segment, spill: &mut Spill) {
         if segment.begin_ns >= segment.end_ns {
             return;
         }
-        if !self.begins_ns.is_empty() && segment.begin_ns < self.end_ns {
-            self.late.push(segment);
+        if !self.is_empty() && segment.begin_ns < self.end_ns {
+            self.recent.late.push(segment);
             return;
         }
         self.append(segment);
+        // Most of what is put right belongs to the last few.
+        if self.states.len() >= 2 * BLOCK {
+            self.settle();
+            self.seal(spill);
+        }
     }
 
     /// Work that was told was something else in this stretch.
-    pub fn turns_out(&mut self, segment: Segment) {
-        self.turned_out.push(segment);
+    pub(crate) fn turns_out(&mut self, segment: Segment) {
+        self.recent.turned_out.push(segment);
     }
 
+    /// Adds a stretch behind all others.
     fn append(&mut self, segment: Segment) {
-        if !self.begins_ns.is_empty() && segment.begin_ns > self.end_ns {
+        if !self.is_empty() && segment.begin_ns > self.end_ns {
             self.begin(self.end_ns, State::UNKNOWN);
         }
         self.begin(segment.begin_ns, segment.state);
@@ -118,106 +131,191 @@ impl Track {
         }
     }
 
-    /// The state of the stretch that begins at `begin_ns`, to fix it.
-    pub(crate) fn from(&mut self, begin_ns: i64) -> Option<&mut State> {
-        if let Some(late) = self.late.iter_mut().rfind(|late| late.begin_ns == begin_ns) {
-            return Some(&mut late.state);
+    /// Puts the first of what is open into a block.
+    fn seal(&mut self, spill: &mut Spill) {
+        let mut bytes = Vec::with_capacity(BLOCK * 6);
+        let begin_ns = self.begins_ns[0];
+        let mut before_ns = begin_ns;
+        for (begin, state) in self.begins_ns.iter().zip(&self.states).take(BLOCK) {
+            kept::put(&mut bytes, begin.abs_diff(before_ns));
+            kept::put(&mut bytes, state.0.into());
+            before_ns = *begin;
+        }
+        self.blocks.push(Block {
+            begin_ns,
+            before: self.before,
+            kept: spill.keep(&bytes),
+        });
+        let (sums, leader) = self.add_up(0..BLOCK);
+        add_sums(&mut self.before, &sums);
+        match self.leaders.first_mut() {
+            Some(leaders) => leaders.push(leader),
+            None => self.leaders.push(vec![leader]),
+        }
+        self.begins_ns.drain(..BLOCK);
+        self.states.drain(..BLOCK);
+    }
+
+    /// Time by kind and the leader of some of what is open.
+    fn add_up(&self, places: std::ops::Range<usize>) -> (Sums, Leader) {
+        let mut sums = Sums::default();
+        let mut times: Vec<Leader> = Vec::with_capacity(BLOCK);
+        for place in places {
+            let end_ns = self.begins_ns.get(place + 1).unwrap_or(&self.end_ns);
+            let ns = end_ns.abs_diff(self.begins_ns[place]);
+            let state = self.states[place];
+            sums[state.kind() as usize] += ns;
+            add(&mut times, state, ns);
+        }
+        (sums, leader(&times))
+    }
+
+    /// Says what a task waited for that waits for a CPU from `begin_ns` on, where the track says
+    /// so.
+    pub(crate) fn amend(&mut self, begin_ns: i64, state: State) {
+        let waits = |state: &&mut State| state.kind() == Kind::Runnable;
+        let mut late = self.far.late.iter_mut().chain(&mut self.recent.late);
+        if let Some(late) = late.rfind(|late| late.begin_ns == begin_ns) {
+            if let Some(waits) = Some(&mut late.state).filter(waits) {
+                *waits = state;
+            }
+            return;
+        }
+        if self
+            .begins_ns
+            .first()
+            .is_some_and(|first_ns| begin_ns < *first_ns)
+        {
+            if !self.blocks.is_empty() {
+                self.amended.insert(begin_ns, state);
+            }
+            return;
         }
         let place = match self.begins_ns.last() {
-            Some(last_ns) if *last_ns == begin_ns => self.states.len() - 1,
-            _ => self.begins_ns.binary_search(&begin_ns).ok()?,
+            Some(last_ns) if *last_ns == begin_ns => Ok(self.states.len() - 1),
+            _ => self.begins_ns.binary_search(&begin_ns),
         };
-        self.states.get_mut(place)
+        let found = place.ok().and_then(|place| self.states.get_mut(place));
+        if let Some(waits) = found.filter(waits) {
+            *waits = state;
+        }
     }
 
     /// Puts all in order and adds it up. Where two stretches say something of one instant, the
     /// first to begin is believed; what it knew nothing of, the other fills.
-    pub fn finish(&mut self) {
-        if !self.late.is_empty() {
-            let mut all: Vec<Segment> = self.segments(i64::MIN, i64::MAX).collect();
-            all.retain(|segment| segment.state != State::UNKNOWN);
-            all.append(&mut self.late);
-            all.sort_by_key(|segment| (segment.begin_ns, segment.end_ns));
-            *self = Track {
-                turned_out: std::mem::take(&mut self.turned_out),
-                ..Track::default()
-            };
-            for mut segment in all {
-                if !self.begins_ns.is_empty() {
-                    segment.begin_ns = segment.begin_ns.max(self.end_ns);
-                }
-                if segment.begin_ns < segment.end_ns {
-                    self.append(segment);
-                }
-            }
+    pub(crate) fn finish(&mut self, spill: &mut Spill) {
+        self.settle();
+        self.begin_earlier(spill);
+        if !(self.far.is_empty() && self.amended.is_empty()) {
+            spill.flush();
+            self.tell_again(spill);
         }
-        if !self.turned_out.is_empty() {
-            self.put_right();
-        }
-        self.sum_up();
+        self.lead();
     }
 
-    /// Puts what work turned out to have been in its place.
-    fn put_right(&mut self) {
-        let mut turned_out = std::mem::take(&mut self.turned_out);
-        turned_out.sort_by_key(|segment| segment.begin_ns);
-        let told: Vec<Segment> = self.segments(i64::MIN, i64::MAX).collect();
-        *self = Track::default();
-        let mut first = 0;
-        for segment in told
-            .iter()
-            .filter(|segment| segment.state != State::UNKNOWN)
-        {
-            let is_before = |other: &Segment| other.end_ns <= segment.begin_ns;
-            first += turned_out[first..]
-                .iter()
-                .take_while(|other| is_before(other))
-                .count();
-            let is_work = matches!(segment.state.kind(), Kind::Run | Kind::Call);
-            let inside = turned_out[first..].iter().filter(|_| is_work);
-            let mut from_ns = segment.begin_ns;
-            for other in inside.take_while(|other| other.begin_ns < segment.end_ns) {
-                let begin_ns = other.begin_ns.max(from_ns);
-                let end_ns = other.end_ns.min(segment.end_ns);
-                self.push(Segment {
-                    begin_ns: from_ns,
-                    end_ns: begin_ns,
-                    ..*segment
-                });
-                self.push(Segment {
-                    begin_ns,
-                    end_ns,
-                    ..*other
-                });
-                from_ns = from_ns.max(end_ns);
-            }
-            self.push(Segment {
-                begin_ns: from_ns,
-                ..*segment
-            });
+    /// Puts what came late and belongs to what is open in its place.
+    fn settle(&mut self) {
+        let Some(first_ns) = self.begins_ns.first().copied() else {
+            return;
+        };
+        let recent = std::mem::take(&mut self.recent);
+        let is_all = self.blocks.is_empty();
+        let (here, far) = recent.parted(|segment| is_all || segment.begin_ns >= first_ns);
+        self.far.extend(far);
+        if here.is_empty() {
+            return;
+        }
+        let ends_ns = self.begins_ns.iter().skip(1).chain([&self.end_ns]);
+        let open = self.begins_ns.iter().zip(ends_ns).zip(&self.states);
+        let known = open.map(|((begin_ns, end_ns), state)| Segment {
+            begin_ns: *begin_ns,
+            end_ns: *end_ns,
+            state: *state,
+        });
+        let mut settled = Track::default();
+        let known = known.filter(|segment| segment.state != State::UNKNOWN);
+        here.put_in_order(known, |segment| settled.append(segment));
+        // What is in blocks ends where this begins, and ended where this ended.
+        if !is_all && settled.begins_ns.first() != Some(&first_ns) {
+            settled.begins_ns.insert(0, first_ns);
+            settled.states.insert(0, State::UNKNOWN);
+        }
+        if settled.end_ns < self.end_ns {
+            settled.begin(settled.end_ns, State::UNKNOWN);
+            settled.end_ns = self.end_ns;
+        }
+        (self.begins_ns, self.states) = (settled.begins_ns, settled.states);
+        self.end_ns = settled.end_ns;
+    }
+
+    /// Puts what came late and belongs before all blocks there.
+    fn begin_earlier(&mut self, spill: &mut Spill) {
+        let begins = self.block_begin(0).filter(|_| !self.blocks.is_empty());
+        let is_before = |late: &Segment| begins.is_some_and(|begin_ns| late.end_ns <= begin_ns);
+        let is_that_all = self.far.turned_out.is_empty() && self.amended.is_empty();
+        let (Some(begin_ns), true) = (begins, is_that_all && !self.far.late.is_empty()) else {
+            return;
+        };
+        if !self.far.late.iter().all(is_before) {
+            return;
+        }
+        let mut front = Track::default();
+        let far = std::mem::take(&mut self.far);
+        far.put_in_order(std::iter::empty(), |segment| front.append(segment));
+        if front.end_ns < begin_ns {
+            front.begin(front.end_ns, State::UNKNOWN);
+            front.end_ns = begin_ns;
+        }
+        // All blocks have as many stretches: those that are missing have no length.
+        let missing = front.states.len().next_multiple_of(BLOCK) - front.states.len();
+        let first_ns = front.begins_ns[0];
+        front
+            .begins_ns
+            .splice(0..0, std::iter::repeat_n(first_ns, missing));
+        front
+            .states
+            .splice(0..0, std::iter::repeat_n(State::UNKNOWN, missing));
+        while !front.states.is_empty() {
+            front.seal(spill);
+        }
+        for block in &mut self.blocks {
+            add_sums(&mut block.before, &front.before);
+        }
+        add_sums(&mut self.before, &front.before);
+        self.blocks.splice(0..0, front.blocks);
+        if let (Some(all), Some(leaders)) = (self.leaders.first_mut(), front.leaders.pop()) {
+            all.splice(0..0, leaders);
         }
     }
 
-    fn sum_up(&mut self) {
-        let count = self.states.len().div_ceil(BLOCK);
-        self.before = Vec::with_capacity(count);
-        self.firsts_ns = Vec::with_capacity(count);
-        let mut leaders = Vec::with_capacity(count);
-        let mut before = Sums::default();
-        let mut times: Vec<Leader> = Vec::with_capacity(BLOCK);
+    /// Tells all again, with what came late, what waits were for and what work turned out to be.
+    fn tell_again(&mut self, spill: &mut Spill) {
+        let mut told = std::mem::take(self);
+        let far = std::mem::take(&mut told.far);
+        let right = |segment: Segment| match told.amended.get(&segment.begin_ns) {
+            Some(state) if segment.state.kind() == Kind::Runnable => Segment {
+                state: *state,
+                ..segment
+            },
+            _ => segment,
+        };
+        let known = told.segments(i64::MIN, i64::MAX).map(right);
+        let known = known.filter(|segment| segment.state != State::UNKNOWN);
+        far.put_in_order(known, |segment| self.push(segment, spill));
+    }
+
+    /// Says who leads what is open, and the levels above the blocks.
+    pub(crate) fn lead(&mut self) {
+        let mut leaders = std::mem::take(&mut self.leaders)
+            .into_iter()
+            .next()
+            .unwrap_or_default();
+        leaders.truncate(self.blocks.len());
         for first in (0..self.states.len()).step_by(BLOCK) {
-            self.before.push(before);
-            self.firsts_ns.push(self.begins_ns[first]);
-            times.clear();
-            for place in first..(first + BLOCK).min(self.states.len()) {
-                let ns = self.end_of(place).abs_diff(self.begins_ns[place]);
-                let state = self.states[place];
-                before[state.kind() as usize] += ns;
-                add(&mut times, state, ns);
-            }
-            leaders.push(leader(&times));
+            let last = (first + BLOCK).min(self.states.len());
+            leaders.push(self.add_up(first..last).1);
         }
-        self.leaders.clear();
+        let mut times: Vec<Leader> = Vec::with_capacity(FAN);
         while leaders.len() > LEADERS_MAX {
             let above = leaders.chunks(FAN).map(|some| {
                 times.clear();
@@ -231,9 +329,9 @@ impl Track {
         self.leaders.push(leaders);
     }
 
-    /// How many stretches it has.
+    /// How many stretches it has, or a few more.
     pub fn len(&self) -> usize {
-        self.states.len()
+        self.blocks.len() * BLOCK + self.states.len()
     }
 
     /// Whether it knows nothing.
@@ -241,120 +339,17 @@ impl Track {
         self.states.is_empty()
     }
 
-    /// Until when a stretch lasts.
-    fn end_of(&self, place: usize) -> i64 {
-        self.begins_ns
-            .get(place + 1)
-            .copied()
-            .unwrap_or(self.end_ns)
-    }
-
-    /// How many stretches begin at or before an instant.
-    fn begun(&self, at_ns: i64) -> usize {
-        self.begins_ns.partition_point(|begin| *begin <= at_ns)
-    }
-
-    /// The state at an instant.
-    pub fn at(&self, at_ns: i64) -> State {
-        match self.begun(at_ns).checked_sub(1) {
-            Some(place) if at_ns < self.end_ns => self.states[place],
-            _ => State::UNKNOWN,
+    /// When a block begins; behind the last comes what is open.
+    pub(crate) fn block_begin(&self, number: usize) -> Option<i64> {
+        match self.blocks.get(number) {
+            Some(block) => Some(block.begin_ns),
+            None if number == self.blocks.len() => self.begins_ns.first().copied(),
+            None => None,
         }
-    }
-
-    /// The place of an instant that is not before `from`: near it by few looks.
-    pub(crate) fn edge(&self, at_ns: i64, from: Edge) -> Edge {
-        let blocks = &self.firsts_ns;
-        let (mut low, mut step) = (from.begun / BLOCK, 1);
-        while blocks.get(low + step).is_some_and(|begin| *begin <= at_ns) {
-            low += step;
-            step *= 2;
-        }
-        let until = (low + step).min(blocks.len());
-        let near = blocks.get(low + 1..until).unwrap_or_default();
-        let block = low + near.partition_point(|begin| *begin <= at_ns);
-        let first = from.begun.max(block * BLOCK);
-        let last = ((block + 1) * BLOCK).min(self.begins_ns.len());
-        let inside = self.begins_ns.get(first..last).unwrap_or_default();
-        let begun = first + inside.partition_point(|begin| *begin <= at_ns);
-        Edge { at_ns, begun }
-    }
-
-    /// Time by kind before an instant.
-    fn before(&self, at_ns: i64) -> Sums {
-        let begun = self.begun(at_ns);
-        self.before_edge(Edge { at_ns, begun })
-    }
-
-    /// The same of an instant whose place is known.
-    pub(crate) fn before_edge(&self, edge: Edge) -> Sums {
-        let at_ns = edge.at_ns.min(self.end_ns);
-        let Some(last) = edge.begun.checked_sub(1) else {
-            return Sums::default();
-        };
-        let mut sums = self.before[last / BLOCK];
-        for place in last / BLOCK * BLOCK..=last {
-            let end_ns = self.end_of(place).min(at_ns);
-            let ns = end_ns.abs_diff(self.begins_ns[place]);
-            sums[self.states[place].kind() as usize] += ns;
-        }
-        sums
-    }
-
-    /// Time by kind between two instants; what lies outside of the track is unknown.
-    pub fn sums(&self, begin_ns: i64, end_ns: i64) -> Sums {
-        if begin_ns >= end_ns {
-            return Sums::default();
-        }
-        let (before, after) = (self.before(begin_ns), self.before(end_ns));
-        let mut sums = Sums::default();
-        for (sum, (before, after)) in sums.iter_mut().zip(before.iter().zip(after)) {
-            *sum = after - before;
-        }
-        let known: u64 = sums.iter().sum();
-        sums[Kind::Unknown as usize] += end_ns.abs_diff(begin_ns) - known;
-        sums
-    }
-
-    /// Stretches that touch a range, in order, as they are.
-    pub fn segments(&self, begin_ns: i64, end_ns: i64) -> impl Iterator<Item = Segment> + '_ {
-        let first = self.begun(begin_ns).saturating_sub(1);
-        let last = self.begins_ns.partition_point(|begin| *begin < end_ns);
-        let segment = |place: usize| Segment {
-            begin_ns: self.begins_ns[place],
-            end_ns: self.end_of(place),
-            state: self.states[place],
-        };
-        let inside = (first..last.max(first)).map(segment);
-        inside.filter(move |segment| segment.end_ns > begin_ns)
-    }
-
-    /// The state of this kind that has most of a range: exact for few stretches, else that of the
-    /// leaders of its blocks that has most.
-    pub(crate) fn leader_between(&self, begin: Edge, end: Edge, kind: Kind) -> State {
-        if end.begun.saturating_sub(begin.begun) >= EXACT_MAX {
-            return self.leader_of_blocks(begin.begun / BLOCK, end.begun / BLOCK, kind);
-        }
-        let mut times: Vec<Leader> = Vec::new();
-        for place in begin.begun.saturating_sub(1)..end.begun {
-            let end_ns = self.end_of(place).min(end.at_ns);
-            let begin_ns = self.begins_ns[place].max(begin.at_ns);
-            if self.states[place].kind() == kind && begin_ns < end_ns {
-                add(&mut times, self.states[place], end_ns.abs_diff(begin_ns));
-            }
-        }
-        most(&times).0
-    }
-
-    /// How many stretches touch a range, or one less or more.
-    pub fn count(&self, begin_ns: i64, end_ns: i64) -> usize {
-        let first = self.begun(begin_ns);
-        let last = self.begins_ns.partition_point(|begin| *begin < end_ns);
-        (last + 1).saturating_sub(first)
     }
 
     /// Of blocks, the state of a kind whose leaders have most: of the level at which they are few.
-    fn leader_of_blocks(&self, mut first: usize, mut last: usize, kind: Kind) -> State {
+    pub(crate) fn leader_of_blocks(&self, mut first: usize, mut last: usize, kind: Kind) -> State {
         let mut level = 0;
         while last - first > LEADERS_MAX && level + 1 < self.leaders.len() {
             (first, last, level) = (first.div_ceil(FAN), last / FAN, level + 1);
@@ -373,6 +368,25 @@ impl Track {
     }
 }
 
+fn add_sums(sums: &mut Sums, more: &Sums) {
+    sums.iter_mut()
+        .zip(more)
+        .for_each(|(sum, more)| *sum += more);
+}
+
+/// The time by kind of a range, by that before its begin and that before its end; what is not
+/// known in it is unknown.
+pub(crate) fn between(before: &Sums, after: &Sums, whole_ns: u64) -> Sums {
+    let mut sums = Sums::default();
+    for (sum, (before, after)) in sums.iter_mut().zip(before.iter().zip(after)) {
+        // Less is known of a block whose bytes were damaged.
+        *sum = after.saturating_sub(*before);
+    }
+    let known = sums.iter().fold(0u64, |all, sum| all.saturating_add(*sum));
+    sums[Kind::Unknown as usize] += whole_ns.saturating_sub(known);
+    sums
+}
+
 /// What a page names: who works, where anybody does.
 fn leader(times: &[Leader]) -> Leader {
     let is_work =
@@ -381,85 +395,14 @@ fn leader(times: &[Leader]) -> Leader {
     work.copied().unwrap_or_else(|| most(times))
 }
 
-fn add(times: &mut Vec<Leader>, state: State, ns: u64) {
+pub(crate) fn add(times: &mut Vec<Leader>, state: State, ns: u64) {
     match times.iter_mut().find(|(known, _)| *known == state) {
         Some((_, sum)) => *sum += ns,
         None => times.push((state, ns)),
     }
 }
 
-fn most(times: &[Leader]) -> Leader {
+pub(crate) fn most(times: &[Leader]) -> Leader {
     let most = times.iter().max_by_key(|(_, ns)| *ns);
     most.copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Stretches of a microsecond, of which every third is the task's of its part of the track.
-    fn track(count: i64) -> Track {
-        let mut track = Track::default();
-        for place in 0..count {
-            let state = match place % 3 {
-                0 => State::new(Kind::Run, Some((place * 4 / count) as u32)),
-                1 => State::new(Kind::Run, Some(100 + place as u32 % 7)),
-                _ => State::new(Kind::Idle, None),
-            };
-            let begin_ns = place * 1_000 + if place % 3 == 1 { 900 } else { 0 };
-            track.push(Segment {
-                begin_ns,
-                end_ns: (place + 1) * 1_000 + if place % 3 == 0 { 900 } else { 0 },
-                state,
-            });
-        }
-        track.finish();
-        track
-    }
-
-    #[test]
-    fn an_edge_is_where_a_look_at_all_finds_it_from_wherever_it_is_looked_for() {
-        for count in [0, 1, 63, 64, 65, 1_000, 20_000] {
-            let track = track(count);
-            for from_us in [-5, 0, 1, count / 2, count] {
-                let from = track.edge(from_us * 1_000 + 7, Edge::FIRST);
-                for us in [from_us, from_us + 1, from_us + 64, from_us + 700, count * 2] {
-                    let at_ns = us * 1_000 + 7;
-                    let edge = track.edge(at_ns.max(from.at_ns), from);
-                    assert_eq!(
-                        edge.begun,
-                        track.begun(edge.at_ns),
-                        "{count} {from_us} {us}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn of_a_long_range_whoever_has_most_leads_at_every_level() {
-        let count = 600_000;
-        let track = track(count);
-        // A part has as many stretches as two or more leaders of the level that is asked.
-        for parts in [4, 8, 40, 400] {
-            let of_part = |part: i64| count * 1_000 / parts * part;
-            for part in 0..parts {
-                let begin = track.edge(of_part(part), Edge::FIRST);
-                let end = track.edge(of_part(part + 1), begin);
-                let leader = track.leader_between(begin, end, Kind::Run);
-                let expect = (part * 4 / parts) as u32;
-                assert_eq!(
-                    leader,
-                    State::new(Kind::Run, Some(expect)),
-                    "{part} of {parts}"
-                );
-            }
-        }
-        let (begin, end) = (
-            track.edge(0, Edge::FIRST),
-            track.edge(count * 1_000, Edge::FIRST),
-        );
-        let call = track.leader_between(begin, end, Kind::Call);
-        assert_eq!(call, State::new(Kind::Call, None), "nobody was in a call");
-    }
 }

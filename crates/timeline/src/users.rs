@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use event::{EventClass, FieldId, Scope};
+use event::{ClassId, EventClass, FieldId, Scope};
 use trace::{EventView, Trace};
 
+use crate::kept::Spill;
 use crate::series::Series;
-use crate::state::{Kind, State};
-use crate::track::{Segment, Track};
+use crate::state::{Kind, Segment, State};
+use crate::track::Track;
 
 /// Spans of a thread that are open at once, each in a row of its own; others are not drawn.
 const LANES_MAX: usize = 32;
@@ -34,7 +35,7 @@ pub enum UserWhat {
     Events(Series),
     /// Spans by the places of their names, as states of [`Kind::Run`]; between them it is
     /// [`Kind::Idle`]. Of those that are open at once, each is in another row.
-    Spans(u32, Track),
+    Spans(u32, Box<Track>),
 }
 
 /// What an event class says of applications.
@@ -119,6 +120,11 @@ impl Users {
         }
     }
 
+    /// Whether events of a class say something.
+    pub fn reads(&self, class: ClassId) -> bool {
+        matches!(self.by_class.get(class.0 as usize), Some(Some(_)))
+    }
+
     /// Takes in an event; most are of no application.
     #[inline]
     pub fn event(&mut self, event: &EventView<'_>, now_ns: i64) {
@@ -196,7 +202,7 @@ impl Users {
         let track = self.tracks.len();
         let of_events = &self.tracks[thread.events];
         let made = UserTrack {
-            what: UserWhat::Spans(thread.lanes.len() as u32, Track::default()),
+            what: UserWhat::Spans(thread.lanes.len() as u32, Box::default()),
             comm: of_events.comm.clone(),
             ..*of_events
         };
@@ -274,10 +280,11 @@ impl Users {
     /// The tracks as they are at the end: a thread's events, then its spans.
     pub fn finish(mut self, end_ns: i64) -> (Vec<UserTrack>, Vec<String>) {
         self.told_until(end_ns);
+        let mut spill = Spill::default();
         for track in &mut self.tracks {
             match &mut track.what {
                 UserWhat::Events(series) => series.finish([]),
-                UserWhat::Spans(_, track) => track.finish(),
+                UserWhat::Spans(_, track) => track.finish(&mut spill),
             }
         }
         let lane = |track: &UserTrack| match track.what {
@@ -341,6 +348,7 @@ fn stretch(begin_ns: i64, end_ns: i64, state: State) -> Segment {
 
 fn push(tracks: &mut [UserTrack], track: usize, segment: Segment) {
     if let UserWhat::Spans(_, track) = &mut tracks[track].what {
-        track.push(segment);
+        // There are few of them: they stay in memory.
+        track.push(segment, &mut Spill::default());
     }
 }

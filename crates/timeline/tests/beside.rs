@@ -12,7 +12,13 @@ fn index(trace: SyntheticTrace) -> Index {
 
 fn of(trace: &Trace) -> Index {
     let index = Builder::new(trace).walk(|_| true).expect("a walk");
-    let again = Index::from_bytes(&index.to_bytes(b"key"), b"key");
+    let file = tempfile::tempfile().expect("a file");
+    let lent = file.try_clone().expect("another handle");
+    let walked = Builder::new(trace).walk_into(lent, |_| true);
+    let (kept, spilled) = walked.expect("a walk");
+    assert_eq!(kept, index, "what is in a file says the same");
+    spilled.keep(&kept, b"key").expect("room for it");
+    let again = Index::open(file, b"key");
     assert_eq!(again.as_ref(), Some(&index), "its bytes say the same");
     index
 }

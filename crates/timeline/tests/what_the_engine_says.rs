@@ -2,6 +2,8 @@
 
 mod engine;
 
+use std::io::{Read, Seek, Write};
+
 use engine::{check_from, index};
 use event::{Cpu, Instant, TimeRange, Value};
 use proptest::prelude::*;
@@ -93,16 +95,73 @@ proptest! {
         cut in 0.0..1.0f64,
         flip in 0.0..1.0f64,
     ) {
-        let index = index(&recording(&steps));
-        let bytes = index.to_bytes(b"key");
-        prop_assert_eq!(Index::from_bytes(&bytes, b"key"), Some(index));
-        prop_assert_eq!(Index::from_bytes(&bytes, b"other"), None);
+        let bytes = kept(&recording(&steps));
+        let open = |bytes: &[u8], key: &[u8]| Index::open(file_of(bytes), key);
+        prop_assert_eq!(open(&bytes, b"key"), Some(index(&recording(&steps))));
+        prop_assert_eq!(open(&bytes, b"other"), None);
         let place = |share: f64| (bytes.len() as f64 * share) as usize;
-        prop_assert_eq!(Index::from_bytes(&bytes[..place(cut)], b"key"), None);
+        prop_assert_eq!(open(&bytes[..place(cut)], b"key"), None);
         let mut flipped = bytes.clone();
-        flipped[place(flip)] ^= 1;
-        prop_assert_eq!(Index::from_bytes(&flipped, b"key"), None);
+        // Before what is read first stands no more than what begins each file.
+        let head = MAGIC_BYTES.max(place(flip));
+        flipped[head] ^= 1;
+        prop_assert_eq!(open(&flipped, b"key"), None);
     }
+}
+
+const MAGIC_BYTES: usize = 8;
+
+fn file_of(bytes: &[u8]) -> std::fs::File {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(bytes).expect("room for it");
+    file
+}
+
+/// The bytes of the file in which an index is kept.
+fn kept(trace: &Trace) -> Vec<u8> {
+    let mut file = tempfile::tempfile().expect("a file");
+    let lent = file.try_clone().expect("another handle");
+    let walked = Builder::new(trace).walk_into(lent, |_| true);
+    let (index, spilled) = walked.expect("a walk");
+    spilled.keep(&index, b"key").expect("room for it");
+    let mut bytes = Vec::new();
+    file.rewind().expect("it is a file");
+    file.read_to_end(&mut bytes).expect("it is there");
+    bytes
+}
+
+#[test]
+fn of_damaged_bytes_nobody_knows_and_nothing_else_is_told() {
+    let trace = recording(&many_steps());
+    let (whole, bytes) = (index(&trace), kept(&trace));
+    assert_eq!(Index::open(file_of(&bytes), b"key"), Some(whole.clone()));
+    let (mut refused, mut unknown) = (0, 0);
+    for place in (MAGIC_BYTES..bytes.len()).step_by(41) {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 0x10;
+        let Some(found) = Index::open(file_of(&damaged), b"key") else {
+            refused += 1;
+            continue;
+        };
+        for (track, told) in found.cpus.iter().zip(&whole.cpus) {
+            let told: Vec<_> = told.segments(i64::MIN, i64::MAX).collect();
+            for segment in track.segments(i64::MIN, i64::MAX) {
+                let is_unknown = segment.state == State::UNKNOWN;
+                assert!(
+                    is_unknown || told.contains(&segment),
+                    "{place}: {segment:?}"
+                );
+            }
+            unknown += usize::from(track.segments(i64::MIN, i64::MAX).count() < told.len());
+            // It is looked at in other ways, too.
+            let whole_ns = found.begin_ns..found.end_ns;
+            let sums = track.sums(whole_ns.start, whole_ns.end);
+            assert!(sums.iter().sum::<u64>() >= whole_ns.end.abs_diff(whole_ns.start));
+        }
+        let tracks = [TrackId::Cpu(0), TrackId::Thread(1)];
+        found.tile(&tracks, (found.begin_ns, found.end_ns), 50);
+    }
+    assert!(refused > 3 && unknown > 3, "{refused} {unknown}");
 }
 
 /// Looked up one stretch after the other.

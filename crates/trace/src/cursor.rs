@@ -6,6 +6,7 @@ use crate::beside::BesideCursor;
 use crate::ctf_cursor::{CtfCursor, Share};
 use crate::ctf_trace::CtfTrace;
 use crate::ftrace_cursor::{FtraceCursor, FtraceEvent};
+use crate::held::HeldEvent;
 use crate::memory::MemoryEvent;
 use crate::{Disorder, Source, Trace};
 
@@ -106,7 +107,7 @@ pub struct EventView<'a> {
 #[derive(Debug)]
 #[repr(u8)] // a tag of its own: one that hides in a variant takes longer to look at
 pub(crate) enum Payload<'a> {
-    Memory(&'a MemoryEvent),
+    Held(HeldEvent<'a>),
     Ctf(ctf::reader::EventRef<'a>),
     Ftrace(FtraceEvent<'a>),
 }
@@ -122,7 +123,7 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         match &self.payload {
-            Payload::Memory(_) | Payload::Ftrace(_) => true,
+            Payload::Held(_) | Payload::Ftrace(_) => true,
             Payload::Ctf(event) => event.is_timed(),
         }
     }
@@ -131,7 +132,7 @@ impl<'a> EventView<'a> {
     /// origin.
     pub fn ticks(&self) -> u64 {
         match &self.payload {
-            Payload::Memory(_) | Payload::Ftrace(_) => self.time.as_ns() as u64,
+            Payload::Held(_) | Payload::Ftrace(_) => self.time.as_ns() as u64,
             Payload::Ctf(event) => event.ticks(),
         }
     }
@@ -140,7 +141,7 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn cpu(&self) -> Option<Cpu> {
         match &self.payload {
-            Payload::Memory(event) => event.cpu,
+            Payload::Held(event) => event.cpu(),
             Payload::Ctf(event) => event.cpu().map(Cpu),
             Payload::Ftrace(event) => Some(event.cpu()),
         }
@@ -150,7 +151,7 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn class(&self) -> ClassId {
         match &self.payload {
-            Payload::Memory(event) => event.class,
+            Payload::Held(event) => event.class(),
             Payload::Ctf(event) => event.class(),
             Payload::Ftrace(event) => event.class(),
         }
@@ -166,7 +167,7 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn i64(&self, field: FieldId) -> i64 {
         match &self.payload {
-            Payload::Memory(event) => event.integer(field),
+            Payload::Held(event) => event.integer(field),
             Payload::Ctf(event) => event.i64(field),
             Payload::Ftrace(event) => event.i64(field),
         }
@@ -176,7 +177,7 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn integers<const N: usize>(&self, fields: [FieldId; N]) -> [i64; N] {
         match &self.payload {
-            Payload::Memory(event) => fields.map(|field| event.integer(field)),
+            Payload::Held(event) => fields.map(|field| event.integer(field)),
             Payload::Ctf(event) => fields.map(|field| event.i64(field)),
             Payload::Ftrace(event) => fields.map(|field| event.i64(field)),
         }
@@ -186,7 +187,7 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn f64(&self, field: FieldId) -> f64 {
         match &self.payload {
-            Payload::Memory(event) => event.float(field),
+            Payload::Held(event) => event.float(field),
             Payload::Ctf(event) => event.f64(field),
             Payload::Ftrace(_) => 0.0,
         }
@@ -196,7 +197,7 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn text(&self, field: FieldId) -> &'a [u8] {
         match &self.payload {
-            Payload::Memory(event) => event.text(field),
+            Payload::Held(event) => event.text(field),
             Payload::Ctf(event) => event.text(field),
             Payload::Ftrace(event) => event.text(field),
         }
@@ -205,7 +206,7 @@ impl<'a> EventView<'a> {
     /// Any field, decoded whole; for paths where clarity is worth an allocation.
     pub fn value(&self, field: FieldId) -> Value<'a> {
         match &self.payload {
-            Payload::Memory(event) => event.value(field),
+            Payload::Held(event) => event.value(field),
             Payload::Ctf(event) => event.value(field),
             Payload::Ftrace(event) => event.value(field),
         }
@@ -498,6 +499,6 @@ impl<'a> MemoryCursor<'a> {
 fn view(event: &MemoryEvent) -> EventView<'_> {
     EventView {
         time: event.time,
-        payload: Payload::Memory(event),
+        payload: Payload::Held(HeldEvent::Memory(event)),
     }
 }

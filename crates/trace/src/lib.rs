@@ -32,11 +32,13 @@
 //!   packet, a page or a line does, a CPU that trace-cmd left out of its table.
 
 mod beside;
+mod carried;
 mod ctf_cursor;
 mod ctf_trace;
 mod cursor;
 mod ftrace_cursor;
 mod ftrace_trace;
+mod held;
 mod look;
 mod memory;
 mod merge;
@@ -59,6 +61,7 @@ use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, TimeRange};
 use ctf_trace::CtfTrace;
 use ftrace_trace::FtraceTrace;
 
+pub use carried::{Batch, Carry};
 pub use ctf::reader::{Violation, Violations};
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost, LostFrom, Place};
 pub use look::LOOK_EVENTS_MAX;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use event::{Error, ErrorKind, Result};
-use server::{View, ViewOptions, has_page, listen};
+use server::{Served, View, ViewOptions, has_page, listen};
 
 use crate::exit::{Outcome, print};
 use crate::flags;
@@ -28,8 +28,9 @@ pub fn run(typed: &flags::View) -> Result<Outcome> {
         build: format!("{} {}", env!("CARGO_PKG_VERSION"), env!("RTSCOPE_COMMIT")),
     };
     let view = Arc::new(View::open(&typed.traces, options)?);
+    let served = Arc::new(Served::new(view));
     let stop = signals::take_over()?;
-    let listening = listen(Arc::clone(&view), typed.port)?;
+    let listening = listen(Arc::clone(&served), typed.port)?;
     if !has_page() {
         eprintln!(
             "warning: this rtscope was built without its page; the API is there\n  \
@@ -39,12 +40,10 @@ pub fn run(typed: &flags::View) -> Result<Outcome> {
     print(&format!("{}\n", listening.url))?;
     eprintln!("open it in a browser on this machine; Ctrl-C ends it");
     let builder = {
-        let (view, stop) = (Arc::clone(&view), Arc::clone(&stop));
+        let (served, stop) = (Arc::clone(&served), Arc::clone(&stop));
         std::thread::Builder::new()
             .name("rtscope-index".to_owned())
-            .spawn(move || {
-                view.build(&stop);
-            })
+            .spawn(move || served.keep_up(&stop))
     };
     let builder = builder.map_err(|error| Error::io("cannot start a thread", error))?;
     while !stop.load(Ordering::Relaxed) {

@@ -63,6 +63,10 @@ answers! {
         progress: Progress,
         /// The files are others than those that were opened.
         stale: bool,
+        /// They are the same, but longer, or there are more: the trace is still recorded.
+        grown: bool,
+        /// How often the trace was read again since the server began.
+        generation: u64,
     }
 
     /// Who a task is.
