@@ -248,6 +248,112 @@ fn check_strace(recording: &Recording) {
     assert!(expect.len() > 4, "{text}");
 }
 
+/// Its first argument is a folder, in which it moves known numbers of bytes.
+const MOVER: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static int in(const char *folder, const char *name)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+}
+int main(int count, char **words)
+{
+    const char *folder = count > 1 ? words[1] : "/tmp";
+    static char bytes[9000];
+    int ends[2], from = in(folder, "from");
+    if (write(from, bytes, sizeof(bytes)) < 0 || pipe(ends))
+        return 1;
+    lseek(from, 0, SEEK_SET);
+    if (sendfile(in(folder, "sent"), from, 0, 1111) != 1111)
+        return 2;
+    if (splice(from, 0, ends[1], 0, 2222, 0) != 2222)
+        return 3;
+    if (splice(ends[0], 0, in(folder, "spliced"), 0, 2222, 0) != 2222)
+        return 4;
+    if (copy_file_range(from, 0, in(folder, "copied"), 0, 3333, 0) != 3333)
+        return 5;
+    struct iovec parts[2] = {{bytes, 400}, {bytes, 44}};
+    if (pwritev2(in(folder, "put"), parts, 2, 0, 0) != 444)
+        return 6;
+    if (preadv(from, parts, 2, 0) != 444 || preadv2(from, parts, 1, 0, 0) != 400)
+        return 7;
+    return 0;
+}
+"#;
+
+/// What `report iousagetop` says of the files in a folder: the bytes that were read, or written.
+fn bytes_of_files(trace: &Path, folder: &Path, table: &str) -> Vec<(String, u64)> {
+    let mut report = Command::new(RTSCOPE);
+    report
+        .args(["report", "iousagetop", "--limit", "1000", "--json"])
+        .arg(trace);
+    let output = report.output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    let tables = found["windows"][0]["tables"].as_array().expect("tables");
+    let is_asked = |found: &&Value| found["table"] == "per-file-top" && found["of"] == table;
+    let rows = tables.iter().filter(is_asked);
+    let rows = rows.flat_map(|table| table["rows"].as_array().expect("rows"));
+    let size = |row: &Value| {
+        let path = Path::new(row["path"].as_str()?).strip_prefix(folder).ok()?;
+        // The trace itself is there too.
+        let is_its_own = path.components().count() == 1;
+        let size = row["size_bytes"].as_u64().filter(|_| is_its_own)?;
+        Some((path.display().to_string(), size))
+    };
+    let mut sizes: Vec<_> = rows.filter_map(size).collect();
+    sizes.sort();
+    sizes
+}
+
+#[test]
+fn bytes_that_go_from_file_to_file_or_by_newer_calls_are_in_the_usage() {
+    let _alone = testkit::privileged();
+    let program = compile("cc", "mover", MOVER, &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let mut command = Command::new(RTSCOPE);
+    command.args(["record", "--buffer", "32M", "--events", "syscall", "-o"]);
+    let output = command
+        .arg(&trace)
+        .arg("--")
+        .arg(&program)
+        .arg(folder.path())
+        .output();
+    let output = output.expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    if String::from_utf8_lossy(&output.stdout).contains("without their contents") {
+        return testkit::skip(
+            "bytes from file to file",
+            "no contents of system calls here",
+        );
+    }
+    let check = |table: &str, expect: &[(&str, u64)]| {
+        let found = bytes_of_files(&trace, folder.path(), table);
+        let expect: Vec<_> = expect
+            .iter()
+            .map(|(name, size)| ((*name).to_owned(), *size))
+            .collect();
+        assert_eq!(found, expect, "{table}");
+    };
+    check("read", &[("from", 1111 + 2222 + 3333 + 444 + 400)]);
+    let written = [
+        ("copied", 3333),
+        ("from", 9000),
+        ("put", 444),
+        ("sent", 1111),
+        ("spliced", 2222),
+    ];
+    check("written", &written);
+}
+
 #[test]
 fn the_recorder_leaves_itself_out_unless_it_is_asked_for() {
     let _alone = testkit::privileged();

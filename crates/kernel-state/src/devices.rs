@@ -151,8 +151,8 @@ impl Kernel {
             .get(id)
             .known_call()
             .and_then(|call| call.request.as_ref())
-            .filter(|request| request.operation == Operation::Write);
-        let Some(fd) = request.and_then(|request| request.fd) else {
+            .filter(|request| request.operation.is(Operation::Write));
+        let Some(fd) = request.and_then(|request| request.to.or(request.fd)) else {
             return;
         };
         let owner = self.processes.owner(id);

@@ -12,8 +12,20 @@ use super::{Change, Kernel, Sink};
 
 /// `O_CLOEXEC` of Linux on all machines but alpha, parisc and sparc.
 const O_CLOEXEC: i64 = 0o2_000_000;
-/// `F_DUPFD` of `fcntl`.
-const F_DUPFD: i64 = 0;
+/// `F_DUPFD` and `F_DUPFD_CLOEXEC` of `fcntl`.
+const F_DUPFD: [i64; 2] = [0, 1030];
+/// Calls on files that lttng-analyses leaves out.
+const NEWER: [&str; 9] = [
+    "copy_file_range",
+    "creat",
+    "openat2",
+    "preadv2",
+    "pwritev2",
+    "sendfile",
+    "sendfile64",
+    "splice",
+    "tee",
+];
 /// Calls that make threads, which return from them with 0.
 const MAKERS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 /// `AF_INET`.
@@ -46,6 +58,8 @@ pub struct Request {
     pub end_ns: i64,
     /// On which descriptor; an opening one has it when it succeeded.
     pub fd: Option<i64>,
+    /// To which one a transfer writes what it reads from `fd`.
+    pub to: Option<i64>,
     /// The bytes that went over, once they did.
     pub size: Option<i64>,
     /// It failed.
@@ -154,16 +168,21 @@ impl Kernel {
         file_call: FileCall,
         sink: &mut S,
     ) -> Option<Request> {
+        let as_peer = self.follows.stale_names;
+        if as_peer && NEWER.contains(&self.call_name(call)) {
+            return None;
+        }
         let cloexec = |flags: FieldId| event.i64(flags) & O_CLOEXEC != 0;
         let (operation, fd, file) = match file_call {
             FileCall::Other => return None,
             FileCall::SyncAll => (Operation::Sync, None, None),
             FileCall::OnFile(operation, fd) => (operation, Some(event.i64(fd)), None),
+            FileCall::Transfer { from, .. } => (Operation::Transfer, Some(event.i64(from)), None),
             FileCall::OpenPath { filename, flags } => {
                 let file = File {
                     name: text(event.text(filename)),
                     kind: FileKind::Disk,
-                    cloexec: cloexec(flags),
+                    cloexec: flags.is_some_and(cloexec),
                 };
                 (Operation::Open, None, Some(file))
             }
@@ -185,16 +204,18 @@ impl Kernel {
                 (Operation::Open, None, Some(file))
             }
             FileCall::DupFcntl { fd, cmd } => {
-                if event.i64(cmd) != F_DUPFD {
-                    return None;
-                }
+                let asked = event.i64(cmd);
+                let place = F_DUPFD.iter().position(|cmd| *cmd == asked);
+                let place = place.filter(|place| !as_peer || *place == 0)?;
                 let owner = self.processes.owner(id);
-                (
-                    Operation::Open,
-                    None,
-                    Some(self.copy_of(owner, event.i64(fd))),
-                )
+                let mut file = self.copy_of(owner, event.i64(fd));
+                file.cloexec = place == 1;
+                (Operation::Open, None, Some(file))
             }
+        };
+        let to = match file_call {
+            FileCall::Transfer { to, .. } => Some(event.i64(to)),
+            _ => None,
         };
         Some(Request {
             operation,
@@ -202,6 +223,7 @@ impl Kernel {
             begin_ns: self.now_ns,
             end_ns: self.now_ns,
             fd,
+            to,
             size: None,
             failed: false,
             file,
@@ -281,15 +303,27 @@ impl Kernel {
     }
 
     fn request_exit<S: Sink>(&mut self, id: ProcId, mut request: Request, ret: i64, sink: &mut S) {
+        let owner = self.processes.owner(id);
         if ret >= 0 {
             match request.operation {
                 Operation::Open => request.fd = Some(ret),
-                Operation::Read | Operation::Write => request.size = Some(ret),
+                Operation::Read | Operation::Write | Operation::Transfer => {
+                    request.size = Some(ret);
+                }
                 Operation::Close | Operation::Sync => {}
             }
-            self.open_file(id, &mut request, sink);
+            if request.operation == Operation::Open
+                && !self.follows.stale_names
+                && let Some(fd) = request.fd
+            {
+                // Who had it before closed it, also where nobody saw that: `close_range`, losses.
+                self.close_file(owner, fd, sink);
+            }
+            let file = request.file.take();
+            for (fd, file) in [(request.fd, file), (request.to, None)] {
+                self.open_file(owner, fd, file, sink);
+            }
         }
-        let owner = self.processes.owner(id);
         let change = Change::RequestExit {
             process: id,
             owner,
@@ -301,14 +335,19 @@ impl Kernel {
         }
     }
 
-    /// The descriptor of a request exists, also when nobody saw it opened.
-    fn open_file<S: Sink>(&mut self, id: ProcId, request: &mut Request, sink: &mut S) {
-        let owner = self.processes.owner(id);
-        let Some(fd) = request.fd else { return };
+    /// A descriptor exists, also when nobody saw it opened.
+    fn open_file<S: Sink>(
+        &mut self,
+        owner: ProcId,
+        fd: Option<i64>,
+        file: Option<File>,
+        sink: &mut S,
+    ) {
+        let Some(fd) = fd else { return };
         if self.processes.get(owner).files.contains_key(&fd) {
             return;
         }
-        let file = request.file.take().unwrap_or_else(|| File {
+        let file = file.unwrap_or_else(|| File {
             name: self.unknown_name(),
             kind: FileKind::Unknown,
             cloexec: false,

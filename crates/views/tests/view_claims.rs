@@ -358,13 +358,22 @@ fn a_critical_path_of_threads_that_wake_each_other_ends() {
 #[test]
 fn a_futex_names_waiter_and_waker_and_an_attempt_that_never_waits_is_none() {
     const WAIT: u64 = 128;
-    let futex = [("uaddr", 0xc0de), ("op", WAIT)];
+    check_futex("futex", &[("uaddr", 0xc0de), ("op", WAIT)]);
+    // Of older programs of 32 bits.
+    check_futex("futex_time32", &[("uaddr", 0xc0de), ("op", WAIT)]);
+    check_futex(
+        "futex_wait",
+        &[("uaddr", 0xc0de), ("val", 1), ("timeout", 0)],
+    );
+}
+
+fn check_futex(name: &str, futex: &[(&str, u64)]) {
     let trace = with_timers().at(0).run(A).cpu(1).run(B).cpu(0).at(10);
-    let trace = call(trace, "futex", &futex).at(12).block(A, Task::IDLE);
+    let trace = call(trace, name, futex).at(12).block(A, Task::IDLE);
     let trace = trace.cpu(1).at(50).waking(A, 0).cpu(0).at(53).run(A).at(55);
-    let trace = returns(trace, "futex", 0).at(60);
+    let trace = returns(trace, name, 0).at(60);
     // The value had changed: it returns at once.
-    let trace = returns(call(trace, "futex", &futex).at(61), "futex", -11).build();
+    let trace = returns(call(trace, name, futex).at(61), name, -11).build();
     let found = rows(&trace, "futex", &ReportOptions::default(), "waits");
     let expect = vec![
         range(10, 55),

@@ -31,8 +31,18 @@ pub enum Operation {
     Open,
     Read,
     Write,
+    /// It reads one file and writes another one, without the program's memory between them.
+    Transfer,
     Close,
     Sync,
+}
+
+impl Operation {
+    /// Whether it is this one too: a transfer reads and writes.
+    pub fn is(self, other: Operation) -> bool {
+        let both = [Operation::Read, Operation::Write];
+        self == other || self == Operation::Transfer && both.contains(&other)
+    }
 }
 
 /// How a system call on files is read, by its name.
@@ -40,7 +50,8 @@ pub enum Operation {
 pub enum FileCall {
     OpenPath {
         filename: FieldId,
-        flags: FieldId,
+        /// Without them nobody knows whether the next program has the file.
+        flags: Option<FieldId>,
     },
     Socket,
     Dup {
@@ -53,6 +64,10 @@ pub enum FileCall {
         cmd: FieldId,
     },
     OnFile(Operation, FieldId),
+    Transfer {
+        from: FieldId,
+        to: FieldId,
+    },
     SyncAll,
     /// It is on files, but asks for nothing that is followed.
     Other,
@@ -62,12 +77,25 @@ impl FileCall {
     /// How events of this class, which enter the call `name`, are read.
     pub fn bind(name: &str, class: &EventClass) -> Option<FileCall> {
         let field = |field: &str| class.field(field);
+        let open_path = |filename: Option<FieldId>| {
+            filename.map(|filename| FileCall::OpenPath {
+                filename,
+                flags: None,
+            })
+        };
         let on_file = |operation| field("fd").map(|fd| FileCall::OnFile(operation, fd));
+        let transfer = |from, to| {
+            let (from, to) = field(from).zip(field(to))?;
+            Some(FileCall::Transfer { from, to })
+        };
         let bound = match name {
             "open" | "openat" => match (field("filename"), field("flags")) {
-                (Some(filename), Some(flags)) => Some(FileCall::OpenPath { filename, flags }),
+                (Some(filename), flags @ Some(_)) => Some(FileCall::OpenPath { filename, flags }),
                 _ => None,
             },
+            // Its flags are in a structure.
+            "openat2" => open_path(field("filename")),
+            "creat" => open_path(field("pathname")),
             "socket" => Some(FileCall::Socket),
             "dup" => field("fildes").map(|old| FileCall::Dup {
                 old,
@@ -84,15 +112,15 @@ impl FileCall {
                 _ => None,
             },
             "close" => on_file(Operation::Close),
-            "read" | "recvmsg" | "recvfrom" | "readv" | "pread" | "pread64" | "preadv" => {
-                on_file(Operation::Read)
-            }
-            "write" | "sendmsg" | "sendto" | "writev" | "pwrite" | "pwrite64" | "pwritev" => {
-                on_file(Operation::Write)
-            }
+            "read" | "recvmsg" | "recvfrom" | "readv" | "pread" | "pread64" | "preadv"
+            | "preadv2" => on_file(Operation::Read),
+            "write" | "sendmsg" | "sendto" | "writev" | "pwrite" | "pwrite64" | "pwritev"
+            | "pwritev2" => on_file(Operation::Write),
             "fsync" | "fdatasync" | "sync_file_range" => on_file(Operation::Sync),
             "sync" => Some(FileCall::SyncAll),
-            "splice" | "sendfile64" => None,
+            "splice" | "copy_file_range" => transfer("fd_in", "fd_out"),
+            "tee" => transfer("fdin", "fdout"),
+            "sendfile" | "sendfile64" => transfer("in_fd", "out_fd"),
             _ => return None,
         };
         Some(bound.unwrap_or(FileCall::Other))
@@ -108,11 +136,16 @@ pub struct ConnectFields {
     pub port: FieldId,
 }
 
-/// The fields of `futex`.
+/// The calls that begin with what they do, and those that only wait.
+const FUTEX: [&str; 2] = ["futex", "futex_time32"];
+const FUTEX_WAIT: &str = "futex_wait";
+
+/// The fields of a call on one futex.
 #[derive(Clone, Copy, Debug)]
 pub struct FutexFields {
     address: FieldId,
-    operation: FieldId,
+    /// None: it waits.
+    operation: Option<FieldId>,
     /// The value that its word has while it waits, and the address of the time-out.
     expects: Option<(FieldId, FieldId)>,
 }
@@ -131,6 +164,11 @@ pub enum FutexCommand {
 }
 
 impl FutexFields {
+    /// Whether it is of the call by which programs take their locks.
+    pub(super) fn is_of_locks(&self) -> bool {
+        self.operation.is_some()
+    }
+
     /// The command and the futex's address.
     pub fn read(&self, event: &EventView<'_>) -> (FutexCommand, u64) {
         /// All but `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME`.
@@ -138,9 +176,12 @@ impl FutexFields {
         let timeless = |(value, timeout): (FieldId, FieldId)| {
             (event.u64(timeout) == 0).then(|| event.u64(value) as u32)
         };
-        let command = match event.i64(self.operation) & FUTEX_CMD_MASK {
-            // `FUTEX_WAIT`, `_WAIT_BITSET`.
-            0 | 9 => match self.expects.and_then(timeless) {
+        /// `FUTEX_WAIT`.
+        const WAIT: i64 = 0;
+        let operation = self.operation.map_or(WAIT, |field| event.i64(field));
+        let command = match operation & FUTEX_CMD_MASK {
+            // And `FUTEX_WAIT_BITSET`.
+            WAIT | 9 => match self.expects.and_then(timeless) {
                 Some(value) => FutexCommand::WaitAt(value),
                 None => FutexCommand::Wait,
             },
@@ -253,18 +294,25 @@ fn entry(call: &str, class: &EventClass, calls: &mut CallNames) -> Call {
         })
     };
     let futex = || {
+        let is_wait = call == FUTEX_WAIT;
+        let operation = field("op").filter(|_| !is_wait);
+        if operation.is_none() && !is_wait {
+            return None;
+        }
         Some(FutexFields {
             address: field("uaddr")?,
-            operation: field("op")?,
-            expects: field("val").zip(field("utime")),
+            operation,
+            // No library takes its mutexes by the newer call.
+            expects: field("val").zip(field("utime")).filter(|_| !is_wait),
         })
     };
+    let is_futex = call == FUTEX_WAIT || FUTEX.contains(&call);
     let in_payload = class.field_in(Scope::Payload, "pid").is_some();
     Call::Entry {
         call: calls.index(call),
         file_call: FileCall::bind(call, class),
         connect: (call == "connect").then(connect).flatten(),
-        futex: (call == "futex").then(futex).flatten(),
+        futex: is_futex.then(futex).flatten(),
         pid: class
             .field_in(Scope::StreamContext, "pid")
             .filter(|_| !in_payload),

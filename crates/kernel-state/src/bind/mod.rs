@@ -166,8 +166,13 @@ impl Binding {
 
     /// Whether the calls of `futex` can be there, with their returns.
     pub fn has_futex_calls(&self, trace: &Trace) -> bool {
-        let is_call =
-            |bound: &Bound| matches!(bound.known, Known::Call(Call::Entry { futex: Some(_), .. }));
+        let is_call = |bound: &Bound| match bound.known {
+            Known::Call(Call::Entry {
+                futex: Some(fields),
+                ..
+            }) => fields.is_of_locks(),
+            _ => false,
+        };
         let returns = trace.classes().iter().any(calls::is_futex_return);
         returns && self.by_class.iter().flatten().any(is_call)
     }

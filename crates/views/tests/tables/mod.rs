@@ -1,5 +1,7 @@
 //! What a report finds in a small trace.
 
+#![allow(dead_code)] // each test file uses its part
+
 use testkit::Task;
 use trace::Trace;
 use views::reports::{Cell, REPORTS, Report, ReportOptions, Table, Tick, run_reports};

@@ -44,6 +44,8 @@ struct Entry {
     call: u32,
     process: ProcId,
     fd: Option<i64>,
+    /// To which descriptor a transfer writes.
+    to: Option<i64>,
     size: Option<i64>,
 }
 
@@ -82,12 +84,12 @@ impl Record for Logged {
         let entry = &self.entry;
         [self.rank as i64, entry.begin_ns, entry.end_ns].write(to);
         [entry.call.into(), entry.process.0.into()].write(to);
-        [or_none(entry.fd), or_none(entry.size)].write(to);
+        [or_none(entry.fd), or_none(entry.to), or_none(entry.size)].write(to);
     }
 
     fn read(from: &mut Bytes<'_>) -> Logged {
         let [rank, begin_ns, end_ns] = Record::read(from);
-        let [call, process, fd, size] = <[i64; 4]>::read(from);
+        let [call, process, fd, to, size] = <[i64; 5]>::read(from);
         Logged {
             rank: rank as u64,
             entry: Entry {
@@ -96,6 +98,7 @@ impl Record for Logged {
                 call: call as u32,
                 process: ProcId(process as u32),
                 fd: some(fd),
+                to: some(to),
                 size: some(size),
             },
         }
@@ -191,6 +194,7 @@ impl Io {
             call: request.call,
             process,
             fd: request.fd,
+            to: request.to,
             size: request.size,
         };
         // Threads are numbered in the order of their appearance.
@@ -198,17 +202,17 @@ impl Io {
         if self.views.log {
             self.log.push(Logged { rank, entry });
         }
-        let of = |(operation, ..): &(Operation, &str, &str)| *operation == request.operation;
-        let Some(place) = CATEGORIES.iter().position(of) else {
-            return;
-        };
-        let category = &mut self.categories[place];
-        category.durations.add(duration_ns);
-        if self.views.freq {
-            category.all.add(duration_ns);
-        }
-        if self.views.top {
-            category.top.push(duration_ns, rank, entry);
+        for (category, (operation, ..)) in self.categories.iter_mut().zip(CATEGORIES) {
+            if !request.operation.is(operation) {
+                continue;
+            }
+            category.durations.add(duration_ns);
+            if self.views.freq {
+                category.all.add(duration_ns);
+            }
+            if self.views.top {
+                category.top.push(duration_ns, rank, entry);
+            }
         }
     }
 

@@ -185,9 +185,14 @@ impl Io {
             .filter(own)
             .or_else(|| thread.and_then(leader))
             .or(thread);
-        let path = |fd| match owner.and_then(|owner| owner.name_at(fd, entry.end_ns)) {
-            Some(name) => Cell::Path(name.to_owned()),
-            None => Cell::Unknown,
+        let name = |fd| owner.and_then(|owner| owner.name_at(fd, entry.end_ns));
+        let path = |fd| match (name(fd), entry.to) {
+            (Some(name), None) => Cell::Path(name.to_owned()),
+            (None, None) => Cell::Unknown,
+            (from, Some(to)) => {
+                let [from, to] = [from, name(to)].map(|name| name.unwrap_or("unknown"));
+                Cell::Path(format!("{from} -> {to}"))
+            }
         };
         let before = |begin_ns| entry.begin_ns < begin_ns;
         let after = |end_ns| entry.end_ns > end_ns;

@@ -139,15 +139,15 @@ impl Threads {
     ) -> u32 {
         self.thread(kernel, process);
         self.thread(kernel, owner);
-        let write = match request.operation {
-            Operation::Read => Some(false),
-            Operation::Write => Some(true),
-            _ => None,
-        };
-        let done = request.fd.filter(|_| !request.failed);
-        if let (Some(fd), Some(write)) = (done, write) {
+        if !request.failed {
             let bytes = request.size.and_then(|size| u64::try_from(size).ok());
-            self.moved(kernel, (process, owner), fd, bytes.unwrap_or(0), write);
+            let written = request.to.or(request.fd);
+            for (direction, fd) in [(Operation::Read, request.fd), (Operation::Write, written)] {
+                if let Some(fd) = fd.filter(|_| request.operation.is(direction)) {
+                    let write = direction == Operation::Write;
+                    self.moved(kernel, (process, owner), fd, bytes.unwrap_or(0), write);
+                }
+            }
         }
         for id in [process, owner] {
             self.thread(kernel, id).comm = kernel.process(id).comm;
