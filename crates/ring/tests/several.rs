@@ -234,3 +234,38 @@ fn what_was_recorded_without_a_recorder_waits_for_one_whatever_size_that_wants()
     assert!(file.claim(7, &nobody, 4 << 20).expect("asked"));
     assert!(file.holds_something(file.layout().set).expect("asked"));
 }
+
+#[test]
+fn what_a_killed_recorder_had_not_read_stays_as_long_as_there_is_another_set() {
+    let source = "#include <rtscope/event.h>\n\
+                  int main(void) { for (int i = 0; i < 100; i++) RTSCOPE_EVENT(app, step); \
+                  return 0; }";
+    let program = build("unread", source);
+    let (folder, mut files) = traced::run(&program, &[("RTSCOPE_EVENTS", "app")]);
+    let directory = ring::Directory::open(folder.path(), rustix::process::geteuid().as_raw());
+    let directory = directory.expect("a trusted directory");
+    let open = || {
+        let name = directory.names().expect("names").remove(0);
+        directory.rings(&name).expect("rings").expect("complete")
+    };
+    let mut killed = files.remove(0);
+    assert!(killed.claim(7, &nobody, 0).expect("asked"));
+    let unread = killed.layout().set;
+    drop(killed);
+    // None of these reads what the first one had.
+    for session in 8..20 {
+        let mut next = open();
+        assert!(next.is_left_unread(&nobody).expect("asked"));
+        assert!(next.claim(session, &nobody, 0).expect("asked"));
+        assert_ne!(next.layout().set, unread, "{session}");
+        assert!(next.is_left_unread(&nobody).expect("asked"));
+        assert!(next.is_waited_for(&nobody).expect("asked"));
+    }
+    // Where there is no other it is better read than lost.
+    let mut all: Vec<RingFile> = (0..4).map(|_| open()).collect();
+    for (session, file) in (20..).zip(&mut all) {
+        assert!(file.claim(session, &|id| id > 19, 0).expect("asked"));
+    }
+    assert_eq!(all[3].layout().set, unread);
+    assert!(!all[3].is_left_unread(&|id| id > 19).expect("asked"));
+}

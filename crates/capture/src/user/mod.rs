@@ -7,6 +7,7 @@ mod contexts;
 mod filter;
 mod finder;
 mod forgotten;
+mod former;
 mod lane;
 mod list;
 mod look;

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Error, ErrorKind, Result};
-use ring::{Announced, Directory, Liveness, Mode, RecorderLock, RingFile};
+use ring::{Announced, Directory, RecorderLock, RingFile};
 
 use super::clock::CounterClock;
 use super::forgotten::Forgotten;
+use super::former;
 use super::process::{Ended, Process};
 use super::recorders::{self, Recorders};
 use super::refusals::Refusals;
@@ -123,6 +124,8 @@ pub(super) struct Place {
     /// Those that found no room beside others and never had any since: who ends without an event
     /// leaves no file that could be counted.
     waiting: HashSet<String>,
+    /// So many have what recorders that were killed had still to read.
+    unread: usize,
     /// By what their files are, whatever they are called.
     identities: HashMap<(u64, u64), String>,
     looked: Looked,
@@ -170,6 +173,7 @@ impl Place {
             names: HashSet::new(),
             left: HashSet::new(),
             waiting: HashSet::new(),
+            unread: 0,
             identities: HashMap::new(),
             looked: Looked::default(),
             cpus: housekeeping::cpus_possible(),
@@ -294,6 +298,9 @@ impl Place {
         if count > 0 {
             refusals.add(path, &self.left_out(count));
         }
+        if self.unread > 0 {
+            refusals.add(path, &former::left_unread(self.unread, path));
+        }
     }
 
     fn left_out(&self, count: usize) -> Error {
@@ -334,11 +341,15 @@ impl Place {
                 return None;
             }
             Ok(Some(file)) if file.described_bytes() > described_bytes_max => return Some(name),
-            Ok(Some(file)) if is_of_a_former_flight(&file, shared) => {
+            Ok(Some(file)) if former::is_past(&file, shared, &self.recorders) => {
+                self.unread += usize::from(former::is_unread(&file, &self.recorders));
                 self.names.insert(name);
                 return None;
             }
-            Ok(Some(file)) => self.attach(file, shared),
+            Ok(Some(file)) => {
+                self.unread += usize::from(former::is_unread(&file, &self.recorders));
+                self.attach(file, shared)
+            }
             Err(error) => Err(error),
         };
         self.waiting.remove(&name);
@@ -596,23 +607,6 @@ impl Drop for Place {
             let _ = self.directory.remove(farewell);
         }
     }
-}
-
-/// Whether a process that ended before the recording began left what a flight recorder kept: it is
-/// there for `snapshot` and `recover`, and no part of what is recorded now.
-fn is_of_a_former_flight(file: &RingFile, shared: &Shared) -> bool {
-    let is_flight = |set: u32| {
-        let mode = file.mode_of(set);
-        mode.is_ok_and(|mode| mode == Mode::Overwrite) && file.holds_something(set).unwrap_or(true)
-    };
-    let sets = if file.layout().has_sets() {
-        file.layout().sets()
-    } else {
-        1
-    };
-    file.layout().begin_ns < shared.wanted.begin_ns
-        && (0..sets).any(is_flight)
-        && file.liveness() == Liveness::Dead
 }
 
 #[cfg(test)]

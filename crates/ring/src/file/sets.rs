@@ -4,12 +4,21 @@
 use abi::rings::{Plain, Ring};
 use event::Result;
 
-use super::RingFile;
+use super::{Mode, RingFile};
 use crate::owned;
 
-/// Whose a set of rings may be to be taken, how large its rings, and whether it has to hold
-/// something.
-type Suits<'a> = (&'a dyn Fn(u64) -> bool, u64, bool);
+/// Whose a set of rings may be to be taken, how large its rings, and what it has to hold.
+type Suits<'a> = (&'a dyn Fn(u64) -> bool, u64, Holds);
+
+/// What a set of rings has to hold to be taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Anything,
+    /// Something to read.
+    Something,
+    /// Nothing that is missing elsewhere: a flight recorder's history is nobody's.
+    NothingToKeep,
+}
 
 impl RingFile {
     /// Means another set of its rings from now on. To be called before it is mapped.
@@ -18,8 +27,9 @@ impl RingFile {
     }
 
     /// Takes a set of rings for the recorder `session`, for as long as this is open: the one that
-    /// the process gave it, else one of a recorder that was killed, else one that nobody has, and
-    /// of these one whose rings have or can get `ring_bytes` each, if there is one (0: any). Others
+    /// the process gave it, else one of a recorder that was killed and had read all, else one that
+    /// nobody has, and of these one whose rings have or can get `ring_bytes` each, if there is one
+    /// (0: any). What a killed one had still to read stays as long as there are others. Recorders
     /// are alive where `is_live` says so. Whether there was one; it is meant from then on.
     ///
     /// # Errors
@@ -35,20 +45,22 @@ impl RingFile {
         }
         // Also events that were switched on without a recorder wait for one: before a set is chosen
         // for its size, one is that has something to read.
-        let suits: [Suits; 5] = [
-            (&|owner| owner == session, 0, false),
-            (&|owner| owner != 0 && !is_live(owner), 0, false),
-            (&|owner| owner == 0, 0, true),
-            (&|owner| owner == 0, ring_bytes, false),
-            (&|owner| owner == 0, 0, false),
+        let is_killed = |owner: u64| owner != 0 && !is_live(owner);
+        let suits: [Suits; 6] = [
+            (&|owner| owner == session, 0, Holds::Anything),
+            (&is_killed, 0, Holds::NothingToKeep),
+            (&|owner| owner == 0, 0, Holds::Something),
+            (&|owner| owner == 0, ring_bytes, Holds::Anything),
+            (&|owner| owner == 0, 0, Holds::Anything),
+            (&is_killed, 0, Holds::Anything),
         ];
-        for (suits, ring_bytes, has_to_hold) in suits {
+        for (suits, ring_bytes, holds) in suits {
             for set in 0..self.layout.sets() {
                 let fits = self.layout.can_have(set, ring_bytes);
                 if !fits || !suits(self.session_of(set)?) {
                     continue;
                 }
-                if has_to_hold && !self.holds_something(set)? || !self.take(set)? {
+                if !self.holds(set, holds)? || !self.take(set)? {
                     continue;
                 }
                 // Another recorder may have been here before the lock was ours.
@@ -110,6 +122,30 @@ impl RingFile {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a set, and not ours, has what a recorder that was killed had still to read.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn is_left_unread(&self, is_live: &dyn Fn(u64) -> bool) -> Result<bool> {
+        for set in (0..self.layout.sets()).filter(|set| self.claimed != Some(*set)) {
+            let owner = self.session_of(set)?;
+            if owner != 0 && !is_live(owner) && self.holds_something(set)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn holds(&self, set: u32, holds: Holds) -> Result<bool> {
+        Ok(match holds {
+            Holds::Anything => true,
+            Holds::Something => self.holds_something(set)?,
+            Holds::NothingToKeep => {
+                self.mode_of(set)? == Mode::Overwrite || !self.holds_something(set)?
+            }
+        })
     }
 
     /// Whether a set has records that were not read, or losses that were not stated.
