@@ -13,7 +13,9 @@ use ctf::writer::{
     TraceWriter, random_uuid, write_error,
 };
 use ctf::{LOSSES_BETWEEN, LOSSES_KEY, is_packet_bookkeeping};
-use event::{Cpu, Duration, EventClass, Field, FieldId, Instant, Record, Result, Scope, Value};
+use event::{
+    Cpu, Duration, EventClass, Field, FieldId, Instant, Record, Result, Scope, TimeRange, Value,
+};
 use trace::{EventView, Lost, PartInfo, RECORDED_CPUS, Trace};
 
 use crate::sink::Sink;
@@ -33,6 +35,8 @@ pub(crate) struct CtfSink {
     contexts: Vec<Vec<FieldId>>,
     /// To add to each instant, so that none is before the clock's origin.
     shift: Duration,
+    /// Of the trace it gets what lies in this.
+    window: TimeRange,
 }
 
 /// The part, the stream class in it and the class in that.
@@ -48,11 +52,15 @@ struct Part {
     /// Stream classes, as they were declared.
     classes: Vec<StreamMeta>,
     streams: BTreeMap<(usize, Option<Cpu>), Stream>,
+    /// From when to when each was recorded, also where nothing happened.
+    recorded: BTreeMap<(usize, Option<Cpu>), TimeRange>,
     losses_are_vague: bool,
 }
 
 struct Stream {
     writer: StreamWriter,
+    /// When its recording began, until its first event has come.
+    begin: Option<Instant>,
     /// Whether its packets have a context that the caller sets.
     has_context: bool,
     latest: Instant,
@@ -80,6 +88,7 @@ impl CtfSink {
         }
         let mut parts = Vec::with_capacity(infos.len());
         for (plan, info) in plans.into_iter().zip(&infos) {
+            let recorded = plan.recorded(info);
             let meta = plan.meta(info, trace, shift, dialect)?;
             let writer = TraceWriter::create(&dir.path().join(inside(&info.path)), &meta)?;
             parts.push(Part {
@@ -87,6 +96,7 @@ impl CtfSink {
                 losses_are_vague: meta.losses_are_vague,
                 classes: meta.streams,
                 streams: BTreeMap::new(),
+                recorded,
             });
         }
         write_symbols(trace, dir.path())?;
@@ -96,6 +106,7 @@ impl CtfSink {
             homes,
             contexts: trace.classes().iter().map(packet_context).collect(),
             shift,
+            window: TimeRange::ALL,
         })
     }
 }
@@ -150,6 +161,22 @@ impl Plan {
             stream,
             class: classes.len() as u32 - 1,
         }
+    }
+
+    /// From when to when each stream was recorded, where its files say so.
+    fn recorded(&self, info: &PartInfo) -> BTreeMap<(usize, Option<Cpu>), TimeRange> {
+        let mut recorded: BTreeMap<_, TimeRange> = BTreeMap::new();
+        for file in &info.streams {
+            let is_its = |(id, _): &(u32, Vec<EventClass>)| file.class == Some(u64::from(*id));
+            let (Some(place), Some(range)) = (self.streams.iter().position(is_its), file.range)
+            else {
+                continue;
+            };
+            let known = recorded.entry((place, file.cpu)).or_insert(range);
+            known.begin = known.begin.min(range.begin);
+            known.end = known.end.max(range.end);
+        }
+        recorded
     }
 
     fn meta(
@@ -287,6 +314,7 @@ impl Part {
                 key,
                 Stream {
                     writer,
+                    begin: self.recorded.get(&key).map(|recorded| recorded.begin),
                     has_context,
                     latest: Instant::default(),
                     discarded: 0,
@@ -298,6 +326,12 @@ impl Part {
         self.streams.get_mut(&key).ok_or_else(|| {
             event::Error::new(event::ErrorKind::NotFound, "no such stream in the output")
         })
+    }
+
+    /// The last instant at which a stream was recorded, as far as it lies in `window`.
+    fn recorded_until(&self, stream: (usize, Option<Cpu>), window: TimeRange) -> Option<Instant> {
+        let end = self.recorded.get(&stream)?.end.min(window.end);
+        Some(Instant::from_ns(end.as_ns().saturating_sub(1)))
     }
 
     /// The stream that a loss of `cpu` belongs to, as far as anybody says: the first of its CPU.
@@ -359,6 +393,7 @@ impl Sink for CtfSink {
         let Some(home) = self.homes.get(event.class().0 as usize).copied() else {
             return Ok(());
         };
+        let window = self.window;
         let part = &mut self.parts[home.part];
         let is_vague = part.losses_are_vague;
         let stream = part.stream(home.stream, event.cpu())?;
@@ -371,6 +406,12 @@ impl Sink for CtfSink {
             let context = self.contexts.get(event.class().0 as usize);
             let values: Vec<Value<'_>> = context.into_iter().flatten().map(value).collect();
             stream.writer.packet_context(&values)?;
+        }
+        if let Some(begin) = stream.begin.take() {
+            let begin = begin.max(window.begin) + self.shift;
+            if begin < time {
+                stream.covers(begin)?;
+            }
         }
         stream.advance(time, is_vague)?;
         stream.writer.record(home.class, time, event)
@@ -391,11 +432,18 @@ impl Sink for CtfSink {
         }
     }
 
+    fn covers(&mut self, range: TimeRange) {
+        self.window = range;
+    }
+
     fn finish(self: Box<Self>) -> Result<()> {
-        for part in self.parts {
-            for mut stream in part.streams.into_values() {
+        for mut part in self.parts {
+            for (place, mut stream) in std::mem::take(&mut part.streams) {
                 if let Some(end) = stream.gap_end {
                     stream.covers(end)?;
+                }
+                if let Some(last) = part.recorded_until(place, self.window) {
+                    stream.covers(last + self.shift)?;
                 }
                 stream.writer.finish()?;
             }

@@ -1,10 +1,16 @@
 //! The face that all formats share.
 
-use event::Result;
+use event::{Result, TimeRange};
 use trace::{Damage, EventView, LossCause, Lost};
 
 /// Where the items of a walk go, in the order of the walk.
 pub trait Sink {
+    /// Of the trace it gets what lies in `range`, and nothing else; all, where nobody says so. Said
+    /// before the first item.
+    fn covers(&mut self, range: TimeRange) {
+        let _ = range;
+    }
+
     /// Takes an event.
     ///
     /// # Errors

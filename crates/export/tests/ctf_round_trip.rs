@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use ctf::is_packet_bookkeeping;
-use event::{FieldId, TimeRange, Value};
+use ctf::writer::{ClockMeta, StreamMeta, TraceMeta, TraceWriter};
+use event::{ClassId, Cpu, EventClass, FieldId, Instant, TimeRange, Value};
 use export::Format;
 use testkit::Corpus;
 use trace::{EventView, Item, Trace};
@@ -210,6 +211,66 @@ fn real_traces_are_the_same_after_a_round_trip() {
     }
     println!("{tried} traces");
     assert!(tried > 0 && wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A trace of two events at 100 and 200 ns, which was recorded from 50 to 300.
+fn recorded_longer(path: &Path) {
+    let class = EventClass {
+        id: ClassId(0),
+        name: "tick".to_owned(),
+        stream: 0,
+        fields: Vec::new().into(),
+    };
+    let meta = TraceMeta {
+        clocks: vec![ClockMeta::monotonic(0)],
+        streams: vec![StreamMeta {
+            name: "channel0".to_owned(),
+            classes: vec![class],
+            ..StreamMeta::default()
+        }],
+        ..TraceMeta::default()
+    };
+    let mut writer = TraceWriter::create(path, &meta).expect("a trace");
+    let mut stream = writer.stream(0, Cpu(0)).expect("a stream");
+    stream.covers(Instant::from_ns(50)).expect("covered");
+    for time in [100, 200] {
+        let event = stream.event(0, Instant::from_ns(time), &[]);
+        event.expect("written");
+    }
+    stream.covers(Instant::from_ns(300)).expect("covered");
+    stream.finish().expect("finished");
+}
+
+#[test]
+fn what_is_converted_was_recorded_from_when_to_when_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let from = folder.path().join("from");
+    recorded_longer(&from);
+    let at = |begin, end| TimeRange {
+        begin: Instant::from_ns(begin),
+        end: Instant::from_ns(end),
+    };
+    let range = |path: &Path| Trace::open(path).expect("a trace").range();
+    assert_eq!(range(&from), Some(at(50, 301)));
+    let check = |name: &str, window: TimeRange, expect: TimeRange| {
+        for format in [Format::Ctf1, Format::Ctf2] {
+            let to = folder.path().join(format!("{name}-{format:?}"));
+            let trace = Trace::open(&from).expect("a trace");
+            let mut sink = export::sink(format, &trace, &to).expect("a sink");
+            sink.covers(window);
+            let mut cursor = trace.cursor(window);
+            while let Some(item) = cursor.next().expect("an item") {
+                if let Item::Event(event) = item {
+                    sink.event(&event).expect("written");
+                }
+            }
+            sink.finish().expect("finished");
+            assert_eq!(range(&to), Some(expect), "{name} {format:?}");
+        }
+    };
+    check("all", TimeRange::ALL, at(50, 301));
+    check("first", at(80, 150), at(80, 150));
+    check("last", at(150, 900), at(150, 301));
 }
 
 /// Classes of different lengths, with a field of the packet's context behind their own.

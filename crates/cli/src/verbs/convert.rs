@@ -48,6 +48,7 @@ pub fn run(typed: &Convert) -> Result<Outcome> {
         asked: &asked,
         counts: Counts::default(),
     };
+    conversion.sink.covers(range);
     let walked = conversion.walk(&trace, range);
     conversion.progress.live.clear();
     walked?;
