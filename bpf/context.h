@@ -47,7 +47,7 @@ struct rts_context {
 	rts_s32 vppid;
 	rts_s32 prio;
 	rts_s32 nice;
-	rts_u32 padding;
+	rts_s32 pid;
 	char comm[RTS_COMM_LENGTH];
 	rts_u32 ids[RTS_CONTEXT_IDS];
 	rts_u32 virtual_ids[RTS_CONTEXT_IDS];

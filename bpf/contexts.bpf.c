@@ -273,6 +273,7 @@ static __always_inline void put(struct rts_context *now, struct task_struct *tas
 	rts_u32 wanted = context_config.wanted;
 
 	now->tid = task->pid;
+	now->pid = task->tgid;
 	if (wanted & RTS_CONTEXT_TASK) {
 		now->ppid = BPF_CORE_READ(task, real_parent, tgid);
 		now->prio = task->prio - MAX_RT_PRIO;

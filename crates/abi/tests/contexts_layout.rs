@@ -29,7 +29,7 @@ fn claims() -> Claims {
             vppid,
             prio,
             nice,
-            padding,
+            pid,
             comm,
             ids,
             virtual_ids,

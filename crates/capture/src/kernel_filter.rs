@@ -12,6 +12,8 @@ use crate::syscalls;
 
 /// The system of tracepoints that have an event for each call.
 const SYSTEM: &str = "syscalls";
+/// The kernel's `TASK_COMM_LEN`.
+const COMM_BYTES: u32 = 16;
 /// Types that the kernel's filter takes for texts of the kernel.
 const POINTERS_TO_TEXT: [&str; 2] = ["char *", "const char *"];
 
@@ -56,8 +58,10 @@ fn layout(format: &EventFormat) -> Layout {
     let mut layout = Layout::new(&class.name);
     match with_contents(format, &class.name) {
         Some(recorded) => {
+            let calls = syscalls::InKernel::new();
             for field in recorded.fields.iter() {
-                let source = argument(format, &field.name, &field.ty);
+                let own = calls.field(format, &field.name);
+                let source = argument(own, &field.name, &field.ty);
                 layout.add(&field.name, field.ty.clone(), source);
             }
         }
@@ -69,7 +73,27 @@ fn layout(format: &EventFormat) -> Layout {
         }
     }
     add_kernel_names(&mut layout, format, &plan, &class);
+    add_running(&mut layout);
     layout
+}
+
+/// Who runs at the event: the kernel notes the number with each, and its filters know the name.
+fn add_running(layout: &mut Layout) {
+    let tid = KernelField {
+        name: "common_pid".to_owned(),
+        kind: InKernel::Integer {
+            bits: 32,
+            signed: true,
+            plus: 0,
+        },
+    };
+    layout.add_context("tid", FieldType::Integer(Integer::le(32, true)), tid);
+    let size_bytes = COMM_BYTES;
+    let name = KernelField {
+        name: "COMM".to_owned(),
+        kind: InKernel::Text { size: size_bytes },
+    };
+    layout.add_context("procname", FieldType::Text { size_bytes }, name);
 }
 
 /// A system call with its contents, as it is recorded where BPF may be.
@@ -78,15 +102,14 @@ pub(crate) fn with_contents(format: &EventFormat, name: &str) -> Option<EventCla
     (format.system == SYSTEM).then(|| classes.find(|class| class.name == name))?
 }
 
-/// What the kernel has of a field of a system call.
-fn argument(format: &EventFormat, name: &str, ty: &FieldType) -> KernelField {
-    let own = format.fields.iter().find(|field| field.name == name);
+/// What the kernel has of a field of a system call, where it has something: its `own`.
+fn argument(own: Option<&FormatField>, name: &str, ty: &FieldType) -> KernelField {
     let kind = match (own, ty) {
         (Some(own), FieldType::Integer(_)) => kind_of(own, 0, u32::MAX),
         (Some(_), _) => InKernel::Address,
         (None, _) => InKernel::Other,
     };
-    let name = name.to_owned();
+    let name = own.map_or(name, |own| &own.name).to_owned();
     KernelField { name, kind }
 }
 
@@ -245,6 +268,21 @@ mod tests {
             "dfd == 3",
             "dfd & 1 && dfd & 2 && !(dfd & 4294967292)",
         );
+    }
+
+    #[test]
+    fn who_runs_at_an_event_is_known_to_the_kernel_too() {
+        let check = |event: &str, filter: &str, expect: &str| {
+            let words = words(&[(event, filter)]).expect(filter);
+            assert_eq!(words, [expect], "{filter}");
+        };
+        let call = "syscalls:sys_enter_openat";
+        check(call, "$tid == 5", "common_pid == 5");
+        check(call, "$ctx.tid != 5", "common_pid != 5");
+        check(call, "$procname == \"jackd\"", "COMM == \"jackd\"");
+        check(call, "$ctx.procname == \"jack*\"", "COMM ~ \"\\jack*\"");
+        // A switch is of the task that it takes away.
+        check("sched:sched_switch", "$ctx.tid == 5", "prev_pid == 5");
     }
 
     #[test]

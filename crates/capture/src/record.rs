@@ -420,7 +420,8 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
     };
     let recorder = Recorder::start(&recorder_config(wanted.events.clone()))?;
     let (cpus, bytes) = (recorder.cpus(), config.buffer_bytes_per_cpu);
-    match SyscallRecorder::start(wanted, &cpus, bytes, (config.own_calls, tracked.clone())) {
+    let whose = (config.own_calls, tracked.clone());
+    match SyscallRecorder::start(wanted, &config.contexts, (&cpus, bytes), whose) {
         Ok(calls) => Ok((recorder.with_probes(probes), Some(calls), None)),
         Err(error) if is_asked && error.kind() == ErrorKind::StorageFull => Err(error),
         // What reads the trace says what it cannot tell without.

@@ -37,9 +37,10 @@ static void marker(int count)
 int main(void)
 {
     struct box box = {1, 0};
+    const char *names[] = {"arm", "", 0};
     for (int i = 1; i <= 3; i++) {
         box.second = 100 + i;
-        if (step(i, "arm", &box) != 2 * i)
+        if (step(i, names[i - 1], &box) != 2 * i)
             return 1;
         marker(7 * i);
     }
@@ -103,7 +104,8 @@ fn functions_and_markers_are_recorded_with_their_values_and_nothing_stays() {
             .collect()
     };
     let steps: Vec<String> = (1..=3)
-        .map(|i| format!("n = {i}, name = \"arm\", second = {} }}", 100 + i))
+        .zip(["arm", "", "(fault)"])
+        .map(|(i, name)| format!("n = {i}, name = \"{name}\", second = {} }}", 100 + i))
         .collect();
     assert_eq!(of("step"), steps, "{text}");
     let ticks: Vec<String> = (1..=3).map(|i| format!("arg1 = {} }}", 7 * i)).collect();

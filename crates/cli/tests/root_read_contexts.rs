@@ -128,13 +128,13 @@ fn lines(traces: &[PathBuf], filter: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// What the events of the program say, one behind the other, each state once.
-fn seen(traces: &[PathBuf]) -> Vec<String> {
+/// What those events of the program say that are called so, one behind the other, each state once.
+fn seen(traces: &[PathBuf], name: &str) -> Vec<String> {
     // As it ends it leaves its namespaces.
     let of_child =
         "vpid == 1 && vppid == 0 && uts_ns != 0 && (procname == \"step\" || procname == \"other\")";
     let mut states: Vec<String> = Vec::new();
-    for line in lines(traces, of_child) {
+    for line in lines(traces, &format!("$name == \"{name}\" && {of_child}")) {
         let state = COMPARED.map(|name| value(&line, name)).join(",");
         if states.last() != Some(&state) {
             states.push(state);
@@ -146,7 +146,7 @@ fn seen(traces: &[PathBuf]) -> Vec<String> {
 fn check(traces: &[PathBuf], printed: &str) {
     let told: Vec<&str> = printed.lines().collect();
     assert_eq!(told.len(), 10, "{printed}");
-    assert_eq!(seen(traces), told);
+    assert_eq!(seen(traces, "*"), told);
     // Nobody's contexts are unknown, but of the first process, where its machine hides that.
     let unknown = lines(traces, "ppid == -1 && pid != 1");
     assert!(unknown.is_empty(), "{unknown:#?}");
@@ -158,7 +158,7 @@ fn asked() -> [String; 4] {
         "--events".to_owned(),
         events,
         "--context".to_owned(),
-        format!("pid,{}", COMPARED.join(",")),
+        format!("pid,tid,preemptible,{}", COMPARED.join(",")),
     ]
 }
 
@@ -187,6 +187,32 @@ fn each_event_has_what_its_task_was_at_that_point() {
         .lines()
         .filter(|line| line.contains(" procname = \"other\""));
     assert_eq!(theirs.count(), ours.len());
+}
+
+#[test]
+fn so_have_system_calls_with_their_contents() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let printed = record(&["--events", "syscall", "--buffer", "16M"], &trace);
+    let traces = [trace];
+    let calls = "syscall_*";
+    let read = lines(&traces, &format!("$name == \"{calls}\" && error == \"*\""));
+    if read.is_empty() {
+        return testkit::skip("contexts of calls", "no contents of system calls here");
+    }
+    let told: Vec<&str> = printed.lines().collect();
+    assert_eq!(seen(&traces, calls), told);
+    check(&traces, &printed);
+    // It knows its process and its thread, and that it may be interrupted.
+    let own = "procname == \"other\" && $name == \"syscall_entry_setresuid\"";
+    let of_itself = lines(&traces, own);
+    assert_eq!(of_itself.len(), 1, "{of_itself:?}");
+    let is_known = value(&of_itself[0], "pid") == value(&of_itself[0], "tid");
+    assert!(
+        is_known && value(&of_itself[0], "preemptible") == "1",
+        "{of_itself:?}"
+    );
 }
 
 #[test]

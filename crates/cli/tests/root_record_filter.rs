@@ -87,6 +87,45 @@ fn check_says_filtered(trace: &Path, expect: &str) {
     assert_eq!(events, Some(expect), "{info}");
 }
 
+/// Maps memory of no file, of a length that nobody else asks for.
+const MAPPER: &str = r#"
+#include <sys/mman.h>
+int main(void)
+{
+    return mmap(0, 7777777, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
+}
+"#;
+
+#[test]
+fn a_filtered_system_call_reads_as_one_that_was_not_filtered() {
+    let _alone = testkit::privileged();
+    let program = compile("cc", "mapper", MAPPER, &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mapped = |name: &str, more: &[&str]| {
+        let trace = folder.path().join(name);
+        let mut record = Command::new(RTSCOPE);
+        record
+            .args(["record", "--events", "syscall_entry_mmap"])
+            .args(more);
+        run(record.arg("-o").arg(&trace).arg("--").arg(&program));
+        let mut cat = Command::new(RTSCOPE);
+        let filter = "$name == \"syscall_entry_mmap\" && len == 7777777";
+        let text = run(cat.arg("cat").arg(&trace).args(["--filter", filter]));
+        let (_, fields) = text.rsplit_once("{ addr").expect("one call");
+        fields.trim().trim_end_matches(" }").to_owned()
+    };
+    let filtered = mapped(
+        "filtered",
+        &["--filter", "syscall_entry_mmap: fd == -1 && offset == 0"],
+    );
+    let plain = mapped("plain", &[]);
+    assert!(filtered.contains("fd = -1, offset = 0"), "{filtered}");
+    let of_task = "syscall_entry_mmap: $ctx.procname == \"mapper\" && $ctx.tid > 1";
+    assert_eq!(mapped("of_task", &["--filter", of_task]), filtered);
+    // What BPF read comes behind.
+    assert!(plain.starts_with(&filtered), "{plain}\n{filtered}");
+}
+
 #[test]
 fn archives_and_snapshots_of_a_session_say_that_it_had_a_filter() {
     let _alone = testkit::privileged();

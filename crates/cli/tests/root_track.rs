@@ -4,10 +4,11 @@
 mod recorded;
 mod session;
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use recorded::run;
+use recorded::{Running, run};
 use session::Night;
 
 const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
@@ -179,6 +180,41 @@ fn who_joins_a_group_later_is_tracked_and_its_session_says_so_in_each_archive() 
 }
 
 #[test]
+fn what_runs_for_a_user_is_tracked_and_nobody_else() {
+    const USER: u32 = 54_321;
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "while sleep 0.05; do :; done"]);
+    let _theirs = Running(shell.uid(USER).current_dir("/").spawn().expect("a shell"));
+    // Somebody else's, at the same time.
+    let mut other = Command::new("sh");
+    other.args(["-c", "while /bin/true; do sleep 0.05; done"]);
+    let _others = Running(other.spawn().expect("a shell"));
+    let whom = format!("user:{USER}");
+    let words = [
+        "record",
+        "--track",
+        &whom,
+        "--events",
+        "sched",
+        "--duration",
+        "1s",
+    ];
+    let recorded = rtscope(&[&words[..], &["-o", "trace"]].concat(), folder.path());
+    assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
+    let trace = folder.path().join("trace");
+    let execs = cat(&trace, "$name == \"sched_process_exec\"");
+    let programs: Vec<_> = execs.iter().map(|line| value(line, "filename")).collect();
+    assert!(programs.len() > 3, "{programs:?}");
+    assert!(
+        programs.iter().all(|program| program.ends_with("sleep\"")),
+        "{programs:?}"
+    );
+    every_verb_says_so(&trace, &whom);
+}
+
+#[test]
 fn what_tracks_nobody_is_refused_and_what_judges_nobody_says_why() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
@@ -196,6 +232,7 @@ fn what_tracks_nobody_is_refused_and_what_judges_nobody_says_why() {
         "rtscope record --track command -- COMMAND",
     );
     check(&["--track", "prio:x"], 1, "found:");
+    check(&["--track", "user:no-such-one"], 1, "no such user");
     let nobody = ["--track", "process:no-such-one"];
     check(
         &[&nobody[..], &short].concat(),

@@ -80,6 +80,9 @@ check "what the filter keeps out is not there" sh -c \
     "rtscope cat /out/trace | grep ' asked:' | grep -q /tmp/copy && ! rtscope cat /out/trace | grep -q 'asked:.*/proc/version'"
 check "probes with a filter are gone" clean
 rm -r /out/trace
+address=0x$(awk '$3 == "do_sys_openat2" { print $1; exit }' /proc/kallsyms)
+check "a probe is put at an address" recorded --probe "at=$address path=arg2:ustring"
+check "and is the function's" sh -c "rtscope cat /out/trace | grep -q ' at: .*path = '"
 check "a function that is not there is refused" refused "no_such_function" --probe 'x=no_such_function'
 check "one that may not be probed is refused" refused "." --probe 'x=notify_die'
 rtscope record --probe 'p=vfs_read' --retprobe 'r=vfs_read' -o /out/killed-probes --duration 60s &

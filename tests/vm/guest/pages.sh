@@ -38,7 +38,7 @@ check "nothing is left behind" clean
 
 # What ftrace does not note, read at each event.
 contexts() {
-    rtscope record "$@" -o /out/trace --events sched_switch,sched_waking,timer,irq \
+    rtscope record "$@" -o /out/trace --events sched_switch,sched_waking,timer,irq,syscall \
         --context procname,prio,nice,ppid,vpid,uid,vuid,uts_ns,pid_ns,hostname,perf:cpu:context-switches \
         -- sh -c 'echo $$ > /out/shell; sleep 0.3; true' > /out/said.txt 2>&1
     status=$?
@@ -48,6 +48,8 @@ contexts() {
 rm -r /out/trace
 check "contexts are read at events" contexts
 check "nobody's are unknown" [ "$(rtscope cat /out/trace --filter 'ppid == -1' | wc -l)" = 0 ]
+named() { rtscope cat /out/trace --filter '$name == "syscall_entry_*nanosleep" && $ctx.procname == "sleep"'; }
+check "system calls carry them too" [ "$(named | wc -l)" = 1 ]
 spaces=$(readlink /proc/self/ns/uts | tr -dc 0-9)
 of_sleep="procname == \"sleep\" && nice == 0 && prio == 20 && uid == 0 && vuid == 0"
 of_sleep="$of_sleep && ppid == $(cat /out/shell) && uts_ns == $spaces"

@@ -135,7 +135,7 @@ pub(super) static NOTHING_KNOWN: RawContext = RawContext {
     vppid: NO_TASK,
     prio: NO_PRIO,
     nice: NO_PRIO,
-    padding: 0,
+    pid: NO_TASK,
     comm: [0; COMM_LENGTH],
     ids: [NO_ID; IDS],
     virtual_ids: [NO_ID; IDS],

@@ -10,7 +10,7 @@ use event::{Cpu, Error, ErrorKind, Field, FieldType, Integer, IntegerMapping, Re
 
 use host::capabilities::{Capabilities, Preemption};
 
-use super::asked::Asked;
+use super::asked::{Asked, NOTHING_KNOWN};
 use super::counters;
 use super::flags::{HARDIRQ, IRQS_OFF, NEED_RESCHED, NMI, SOFTIRQ, SOFTIRQS_OFF, irq_level};
 use super::groups::ThreadGroups;
@@ -129,7 +129,7 @@ impl Context {
         let (flags, counts) = (byte(FLAGS_AT), byte(COUNTS_AT));
         match self {
             Context::Tid => out.extend(tid.to_le_bytes()),
-            Context::Pid => out.extend(event.groups.group(tid).to_le_bytes()),
+            Context::Pid => out.extend(event.group.of(tid).to_le_bytes()),
             Context::Cpu => out.extend(event.cpu.0.to_le_bytes()),
             Context::Asked(asked) => asked.write(event.moment, out),
             Context::Interruptible => out.push((flags & IRQS_OFF == 0).into()),
@@ -151,9 +151,25 @@ impl Context {
 pub(super) struct Carrier<'e> {
     pub record: &'e [u8],
     pub cpu: Cpu,
-    pub groups: &'e ThreadGroups,
+    pub group: Group<'e>,
     /// What BPF read.
     pub moment: &'e RawContext,
+}
+
+/// Who knows the process of an event's task.
+#[derive(Clone, Copy)]
+pub(super) enum Group<'e> {
+    Known(i32),
+    In(&'e ThreadGroups),
+}
+
+impl Group<'_> {
+    fn of(self, tid: i32) -> i32 {
+        match self {
+            Group::Known(pid) => pid,
+            Group::In(groups) => groups.group(tid),
+        }
+    }
 }
 
 impl Carrier<'_> {
@@ -281,8 +297,45 @@ impl KernelContexts {
         Some((self.wanted?, &self.counters))
     }
 
+    /// Those that system calls carry which others than ftrace record. The kernel's flags of that
+    /// moment, and its call stacks, are ftrace's alone.
+    pub(crate) fn of_calls(&self) -> KernelContexts {
+        let is_theirs =
+            |context: &&Context| !context.is_stack() && **context != Context::NeedReschedule;
+        KernelContexts {
+            contexts: self.contexts.iter().filter(is_theirs).copied().collect(),
+            ..self.clone()
+        }
+    }
+
+    /// What BPF is to read at those; none where a call's own record has all of it.
+    pub(crate) fn asked_of_calls(&self) -> Option<(u32, &[Counter])> {
+        let of_process = self.contexts.contains(&Context::Pid).then_some(0);
+        Some((self.wanted.or(of_process)?, &self.counters))
+    }
+
+    /// The values for a system call of a task, of which this was read. It is made where nothing
+    /// keeps the task from being interrupted or preempted.
+    pub(crate) fn write_of_call(
+        &self,
+        (tid, cpu): (i32, Cpu),
+        moment: Option<&RawContext>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut record = [0; TID_AT + 4];
+        record[TID_AT..].copy_from_slice(&tid.to_le_bytes());
+        let moment = moment.unwrap_or(&NOTHING_KNOWN);
+        let event = Carrier {
+            record: &record,
+            cpu,
+            group: Group::Known(moment.pid),
+            moment,
+        };
+        self.write(&event, out);
+    }
+
     /// Their fields in this scope.
-    pub(super) fn fields(&self, scope: Scope) -> impl Iterator<Item = Field> {
+    pub(crate) fn fields(&self, scope: Scope) -> impl Iterator<Item = Field> {
         let all = self.contexts.iter();
         let all = all.flat_map(|context| context.fields(&self.counters));
         all.filter(move |field| field.scope == scope)
@@ -378,7 +431,7 @@ mod tests {
             let event = Carrier {
                 record: &record,
                 cpu: Cpu(3),
-                groups: &groups,
+                group: Group::In(&groups),
                 moment: &RawContext {
                     comm: *b"app\0 was longer\0",
                     prio: -51,

@@ -8,7 +8,7 @@ use event::{Cpu, Instant, Result, TimeRange};
 use ftrace::Page;
 
 use super::asked::NOTHING_KNOWN;
-use super::contexts::{Carrier, tid_of};
+use super::contexts::{Carrier, Group, tid_of};
 use super::current::Current;
 use super::groups::ThreadGroups;
 use super::moments::Moments;
@@ -447,7 +447,7 @@ impl CpuConverter {
         let event = Carrier {
             record,
             cpu: self.cpu,
-            groups: &self.groups,
+            group: Group::In(&self.groups),
             moment: moment.unwrap_or(&NOTHING_KNOWN),
         };
         if classes.wakeup == Some(index) {

@@ -15,7 +15,7 @@ mod stacks;
 
 use event::{EventClass, Field, Scope};
 use ftrace::lttng::{self, Plan};
-use ftrace::{EventFormat, Formats, PageLayout};
+use ftrace::{EventFormat, FormatField, Formats, PageLayout};
 
 pub use contexts::KernelContexts;
 pub use convert::{Before, CpuConverter, CpuTotals};
@@ -24,6 +24,8 @@ pub use groups::ThreadGroups;
 pub(crate) use moments::Moments;
 use stacks::StackRecords;
 pub(crate) use stacks::{KERNEL_STACK, USER_STACK};
+
+use crate::syscalls::InKernel;
 
 /// The event classes of a kernel trace, with the plan of each.
 #[derive(Debug)]
@@ -67,7 +69,9 @@ impl KernelClasses {
             stacks,
             with_stacks: Vec::new(),
         };
-        for (format, (plan, class)) in formats.iter().zip(lttng::compile(&formats)) {
+        let calls = InKernel::new();
+        let named = |format: &EventFormat, field: &FormatField| calls.named(format, field);
+        for (format, (plan, class)) in formats.iter().zip(lttng::compile_with(&formats, &named)) {
             let index = class.id.0;
             compiled.classes.push(class);
             compiled.plans.push(plan);

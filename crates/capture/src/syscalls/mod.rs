@@ -6,12 +6,15 @@
 mod address;
 mod batch;
 mod bytes;
+mod contexts;
+mod in_kernel;
 mod names;
 mod plan;
 mod recorder;
 mod summary;
 mod table;
 
+pub(crate) use in_kernel::InKernel;
 pub use recorder::system_call_classes;
 pub(crate) use recorder::{SyscallRecorder, Wanted};
 pub use summary::CallsSummary;

@@ -15,10 +15,12 @@ use event::{Cpu, EventClass, Instant, Result, Tid};
 use ftrace::EventName;
 
 use super::batch::Batch;
+use super::contexts::CallContexts;
 use super::plan::{CallClasses, CallPlan};
 use super::summary::CallsSummary;
 use super::table;
 use crate::clock;
+use crate::kernel_ctf::KernelContexts;
 use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::turn::{Ended, Turns};
 
@@ -230,6 +232,9 @@ struct CallStream {
 /// Running programs and the streams that they fill.
 pub struct SyscallRecorder {
     watch: SyscallWatch,
+    contexts: CallContexts,
+    /// What stands before an event's own fields.
+    carried: Vec<u8>,
     wanted: Wanted,
     batch: Batch,
     streams: Vec<CallStream>,
@@ -248,11 +253,16 @@ impl SyscallRecorder {
     /// # Errors
     /// When this kernel or these privileges do not allow it.
     pub(crate) fn start(
-        wanted: Wanted,
-        cpus: &[Cpu],
-        buffer_bytes_per_cpu: usize,
+        mut wanted: Wanted,
+        contexts: &KernelContexts,
+        (cpus, buffer_bytes_per_cpu): (&[Cpu], usize),
         (own, tracked): (bool, Option<Vec<Tid>>),
     ) -> Result<Self> {
+        // Nobody asked for the calls that tell waits.
+        let none = KernelContexts::default();
+        let contexts = if wanted.are_waits() { &none } else { contexts };
+        let contexts = CallContexts::start(contexts, cpus, buffer_bytes_per_cpu)?;
+        contexts.add_to(&mut wanted.classes);
         let config = SyscallConfig {
             calls: wanted.calls.clone(),
             waits: wanted.are_waits(),
@@ -265,6 +275,8 @@ impl SyscallRecorder {
         };
         Ok(SyscallRecorder {
             watch: SyscallWatch::start(&config)?,
+            contexts,
+            carried: Vec::new(),
             wanted,
             batch: Batch::new(cpus),
             streams: Vec::new(),
@@ -392,6 +404,8 @@ impl SyscallRecorder {
     fn empty(&mut self, is_last: bool) -> Result<()> {
         let SyscallRecorder {
             watch,
+            contexts,
+            carried,
             wanted,
             batch,
             streams,
@@ -401,6 +415,7 @@ impl SyscallRecorder {
             events,
         } = self;
         watch.take(|cpu, bytes| batch.add(cpu, bytes))?;
+        contexts.take()?;
         batch.drain(clock::monotonic(), is_last, |cpu, record, contents| {
             let Some(to) = streams.iter_mut().find(|stream| stream.cpu == cpu) else {
                 return Ok(());
@@ -409,7 +424,9 @@ impl SyscallRecorder {
                 return Ok(());
             };
             *events += 1;
-            payload.clear();
+            carried.clear();
+            contexts.write(cpu, record, carried)?;
+            payload.clear().raw(carried);
             plan.run(record, contents, payload);
             to.write(*first_class + class, record, payload.bytes(), written)
         })
@@ -424,6 +441,7 @@ impl SyscallRecorder {
                 true => 0,
                 false => counters.left_out,
             },
+            unread: self.contexts.unread,
             runs: costs.iter().map(|cost| cost.calls).sum(),
             run_ns: costs.iter().map(|cost| cost.run_ns).sum(),
             ..self.written

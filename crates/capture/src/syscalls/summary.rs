@@ -9,6 +9,8 @@ pub struct CallsSummary {
     pub lost: u64,
     /// Those of the recorder itself, which were left out.
     pub left_out: u64,
+    /// Those that carry contexts which nobody could read.
+    pub unread: u64,
     /// Bytes of the streams.
     pub size_bytes: u64,
     /// What the programs cost in the traced tasks: how often they ran, and for how long in all.

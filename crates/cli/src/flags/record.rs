@@ -58,9 +58,9 @@ pub struct RecordWhat {
     pub filter: Vec<String>,
     /// Only events of WHOM and of all that descend from them; repeatable
     ///
-    /// A task as in --task (jackd, pid:4711, process:NAME), cgroup:PATH, unit:NAME, container:NAME,
-    /// or command: what is run here, from its first instruction on. The kernel leaves out the rest;
-    /// switches and wake-ups of WHOM are kept whole.
+    /// A task as in --task (jackd, pid:4711, process:NAME), user:NAME, cgroup:PATH, unit:NAME,
+    /// container:NAME, or command: what is run here, from its first instruction on. The kernel
+    /// leaves out the rest; switches and wake-ups of WHOM are kept whole.
     #[arg(long, value_name = "WHOM", hide_short_help = true)]
     pub track: Vec<String>,
     /// An event at a function of a program: [NAME=]FILE:FUNCTION [FIELD=EXPR[:TYPE]]…

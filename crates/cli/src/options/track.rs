@@ -2,7 +2,10 @@
 
 use event::{Error, ErrorKind, Result, TaskPattern};
 use host::groups::Asked;
+use host::users;
 
+/// What comes with a name behind a colon.
+const NAMED: [&str; 4] = ["cgroup", "unit", "container", "user"];
 /// The word for what a recording runs.
 const COMMAND: &str = "command";
 
@@ -15,6 +18,8 @@ pub struct TrackOptions {
     pub tasks: Vec<TaskPattern>,
     /// By where they are.
     pub groups: Vec<Asked>,
+    /// By for whom they run.
+    pub users: Vec<u32>,
     /// What the recording runs.
     pub command: bool,
 }
@@ -23,16 +28,27 @@ impl TrackOptions {
     /// From what was typed; none when that is nothing.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a word that can name nobody.
+    /// [`ErrorKind::InvalidInput`] for a word that can name nobody, [`ErrorKind::NotFound`] for a
+    /// user that is not there.
     pub fn new(typed: &[String]) -> Result<Option<TrackOptions>> {
         let mut found = TrackOptions::default();
         for word in typed {
             let named = word.split_once(':').filter(|(_, name)| !name.is_empty());
             match named {
                 _ if word == COMMAND => found.command = true,
+                None if NAMED
+                    .iter()
+                    .any(|kind| word.strip_suffix(':') == Some(kind)) =>
+                {
+                    let what = "--track names nobody";
+                    return Err(Error::new(ErrorKind::InvalidInput, what)
+                        .found(format!("'{word}'"))
+                        .fix(format!("write a name behind it, as in {word}NAME")));
+                }
                 Some(("cgroup", name)) => found.groups.push(Asked::Cgroup(name.to_owned())),
                 Some(("unit", name)) => found.groups.push(Asked::Unit(name.to_owned())),
                 Some(("container", name)) => found.groups.push(Asked::Container(name.to_owned())),
+                Some(("user", name)) => found.users.push(users::id_of(name)?),
                 _ => found.tasks.push(TaskPattern::parse(word)?),
             }
             found.words.push(word.clone());
@@ -58,7 +74,8 @@ impl TrackOptions {
     pub fn has_newcomers(&self) -> bool {
         let is_fixed =
             |task: &TaskPattern| matches!(task, TaskPattern::Tid(_) | TaskPattern::Pid(_));
-        !self.groups.is_empty() || !self.tasks.iter().all(is_fixed)
+        let is_open = !self.groups.is_empty() || !self.users.is_empty();
+        is_open || !self.tasks.iter().all(is_fixed)
     }
 }
 
@@ -87,6 +104,10 @@ mod tests {
         assert_eq!(shown, groups);
         assert_eq!(options(&[]).expect("valid"), None);
         assert!(options(&["prio:x"]).is_err());
+        assert!(options(&["unit:"]).is_err() && options(&["user:"]).is_err());
+        let users = options(&["user:root", "user:7"]).expect("valid");
+        assert_eq!(users.expect("somebody").users, [0, 7]);
+        assert!(options(&["user:no such user"]).is_err());
         assert!(found.require_no_command().is_err());
     }
 
@@ -100,5 +121,6 @@ mod tests {
         check(&["command"], false);
         check(&["4711", "process:jackd"], true);
         check(&["unit:web"], true);
+        check(&["user:0"], true);
     }
 }

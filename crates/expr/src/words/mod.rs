@@ -16,7 +16,7 @@ mod tree;
 use event::{ClassId, Error, ErrorKind, EventClass, Field, FieldType, Result, Scope};
 
 use crate::ast::{Cond, Expr, FieldRef, Operand, Pseudo, Root};
-use crate::bind::{Target, Use, alias, resolve};
+use crate::bind::{SWITCH, Target, Use, alias, resolve};
 use crate::kernel::check_cond;
 use crate::parts::{fields, has_text, operands};
 use crate::program::{Program, Test, TextLoad};
@@ -52,10 +52,22 @@ impl Layout {
 
     /// Adds a field; not another one of its name, and none whose name means a part of all events.
     pub fn add(&mut self, name: &str, ty: FieldType, source: Source) {
-        let is_taken = self.class.field(name).is_some();
+        self.add_in(Scope::Payload, name, ty, source);
+    }
+
+    /// Adds what the kernel knows of the task that runs at an event, under the context's name; not
+    /// where the event itself says which task that is.
+    pub fn add_context(&mut self, name: &str, ty: FieldType, source: Source) {
+        if self.class.kernel_name() != SWITCH {
+            self.add_in(Scope::EventContext, name, ty, source);
+        }
+    }
+
+    fn add_in(&mut self, scope: Scope, name: &str, ty: FieldType, source: Source) {
+        let is_taken = self.class.field_in(scope, name).is_some();
         let field = Field {
             name: name.into(),
-            scope: Scope::Payload,
+            scope,
             ty,
         };
         if !is_taken {

@@ -3,7 +3,7 @@
 use event::{Base, EventClass, Field, FieldType, Integer};
 
 use super::names::{self, FieldRow, FieldWriting};
-use super::plan::{Bytes, Plan, Step, Width};
+use super::plan::{ArgumentNames, Bytes, Plan, Step, Width};
 use crate::{EventFormat, FormatField, Kind, Scalar};
 
 /// Bytes of a task's name.
@@ -14,6 +14,14 @@ const PRIO_OFFSET: i64 = 100;
 impl Plan {
     /// Compiles the plan and the class of an event. The class's number is for the caller to set.
     pub fn compile(format: &EventFormat) -> (Plan, EventClass) {
+        Plan::compile_with(format, &|_, _| None)
+    }
+
+    /// The same; arguments of system calls have the names and types that `named` gives them.
+    pub(super) fn compile_with(
+        format: &EventFormat,
+        named: ArgumentNames<'_>,
+    ) -> (Plan, EventClass) {
         let mut plan = Plan::default();
         let mut fields = Vec::new();
         let row = names::lookup(&format.full_name());
@@ -25,12 +33,13 @@ impl Plan {
             Some(rows) => rows
                 .iter()
                 .for_each(|row| plan.add_row(format, row, &mut fields)),
-            None if format.system == "syscalls" => plan.add_syscall(format, &mut fields),
+            None if format.system == "syscalls" => plan.add_syscall(format, named, &mut fields),
             None => {
                 for field in &format.fields {
                     let name = name_of(format, &field.name);
                     plan.add_native(field, name, &mut fields);
                     show_in_hexadecimal(field, fields.last_mut());
+                    plan.tell_unreadable(format);
                 }
             }
         }
@@ -79,6 +88,16 @@ impl Plan {
                 self.steps.push(step);
             }
             None => self.add_native(source, row.name, fields),
+        }
+    }
+
+    /// Of a probe, texts that it could not read are told from empty ones.
+    fn tell_unreadable(&mut self, format: &EventFormat) {
+        let is_probe = format.fields.iter().any(is_of_probe);
+        if let Some(last) = self.steps.last_mut().filter(|_| is_probe)
+            && let Step::String { from } = *last
+        {
+            *last = Step::ProbeString { from };
         }
     }
 
@@ -140,7 +159,12 @@ impl Plan {
     }
 
     /// The arguments of a system call: slots of eight bytes that are as wide as their C type says.
-    fn add_syscall(&mut self, format: &EventFormat, fields: &mut Vec<Field>) {
+    fn add_syscall(
+        &mut self,
+        format: &EventFormat,
+        named: ArgumentNames<'_>,
+        fields: &mut Vec<Field>,
+    ) {
         for field in format
             .fields
             .iter()
@@ -159,7 +183,13 @@ impl Plan {
             } else {
                 integer(bytes * 8, signed)
             };
-            fields.push(Field::payload(&field.name, ty));
+            let (name, ty, bytes) = match named(format, field) {
+                Some((name, integer)) if integer.size_bits <= from.bytes * 8 => {
+                    (name, FieldType::Integer(integer), integer.size_bits / 8)
+                }
+                _ => (field.name.clone(), ty, bytes),
+            };
+            fields.push(Field::payload(&name, ty));
             let at = field.offset_bytes;
             self.steps.push(Step::Integer {
                 at,
@@ -334,10 +364,15 @@ fn scalar_type(scalar: Scalar) -> FieldType {
     }
 }
 
+/// Whether it is what the kernel says of each of its probes.
+fn is_of_probe(field: &FormatField) -> bool {
+    field.name.starts_with("__probe_")
+}
+
 /// Shows the addresses of probes, and what they were told to show so (`x64`), in hexadecimal.
 fn show_in_hexadecimal(field: &FormatField, shown: Option<&mut Field>) {
     let is_asked = matches!(field.c_type.as_str(), "x8" | "x16" | "x32" | "x64");
-    if (is_asked || field.name.starts_with("__probe_"))
+    if (is_asked || is_of_probe(field))
         && let (Kind::One(Scalar::Integer { size_bytes, .. }), Some(shown)) = (field.kind, shown)
     {
         shown.ty = FieldType::Integer(Integer::hex(size_bytes * 8));

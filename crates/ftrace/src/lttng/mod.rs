@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use event::{ClassId, EventClass};
 
-pub use plan::{Plan, Source};
+pub use plan::{ArgumentNames, Plan, Source};
 pub(crate) use reading::Reading;
 pub use reading::RecordRef;
 
@@ -22,10 +22,15 @@ use crate::{EventName, Formats};
 /// What the table does not know keeps the kernel's names and types. Where two systems share a
 /// name, the second is told apart by its system.
 pub fn compile(formats: &Formats) -> Vec<(Plan, EventClass)> {
+    compile_with(formats, &|_, _| None)
+}
+
+/// The same; arguments of system calls have the names and types that `named` gives them.
+pub fn compile_with(formats: &Formats, named: ArgumentNames<'_>) -> Vec<(Plan, EventClass)> {
     let mut names = BTreeSet::new();
     let mut compiled = Vec::new();
     for (index, format) in formats.iter().enumerate() {
-        let (plan, mut class) = Plan::compile(format);
+        let (plan, mut class) = Plan::compile_with(format, named);
         if !names.insert(class.name.clone()) {
             class.name = format!("{}_{}", format.system, format.name);
             names.insert(class.name.clone());

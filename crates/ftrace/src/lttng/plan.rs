@@ -1,13 +1,21 @@
 //! How one tracepoint's record becomes LTTng's fields: steps that are run for each event.
 
+use event::Integer;
+
 use super::rwbs;
 use crate::bytes::{Order, until_zero};
+use crate::{EventFormat, FormatField};
+
+/// What an argument of a system call is to be called, and as what it is to be written.
+pub type ArgumentNames<'n> = &'n dyn Fn(&EventFormat, &FormatField) -> Option<(String, Integer)>;
 
 /// A task's number.
 const TID: Width = Width {
     bytes: 4,
     signed: true,
 };
+/// What the kernel prints for a text that a probe could not read.
+const FAULT: &[u8] = b"(fault)";
 /// An instant of the kernel's.
 const INSTANT: Width = Width {
     bytes: 8,
@@ -39,6 +47,8 @@ pub(crate) enum Step {
     Text { from: Bytes, size: u32 },
     /// A text that ends with a zero byte.
     String { from: Bytes },
+    /// The same of a probe, which leaves nothing of a text, not even its end, that it cannot read.
+    ProbeString { from: Bytes },
     /// The number of elements of a sequence.
     Count { from: Bytes, element_bytes: u32 },
     /// Its elements.
@@ -134,7 +144,7 @@ impl Plan {
                 plus,
             },
             Step::Text { from, size } => of_text(from, size),
-            Step::String { from } => of_text(from, u32::MAX),
+            Step::String { from } | Step::ProbeString { from } => of_text(from, u32::MAX),
             _ => Source::Made,
         })
     }
@@ -164,6 +174,12 @@ impl Plan {
                     let kept = text.len().min(size as usize);
                     out.extend_from_slice(&text[..kept]);
                     out.resize(out.len() + size as usize - kept, 0);
+                }
+                Step::ProbeString { from } => {
+                    let bytes = from.read(record, Order::Little);
+                    let unreadable = bytes.is_empty();
+                    out.extend_from_slice(if unreadable { FAULT } else { until_zero(bytes) });
+                    out.push(0);
                 }
                 Step::String { from } => {
                     out.extend_from_slice(until_zero(from.read(record, Order::Little)));

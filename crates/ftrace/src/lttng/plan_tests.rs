@@ -210,3 +210,25 @@ fn what_a_probe_was_told_to_show_in_hexadecimal_is() {
     let shown: Vec<_> = class.fields.iter().map(is_hexadecimal).collect();
     assert_eq!(shown, [true, true, true, false], "{:?}", class.fields);
 }
+
+#[test]
+fn a_text_that_a_probe_could_not_read_is_told_from_an_empty_one() {
+    let text = "__data_loc char[] path";
+    let of_probe = [
+        line("unsigned long __probe_ip", 8, 8, 0),
+        line(text, 16, 4, 0),
+    ];
+    let of_other = [line("unsigned long ip", 8, 8, 0), line(text, 16, 4, 0)];
+    let check = |fields: &[String], bytes: &[u8], expect: &[u8]| {
+        let format = format("probes", "opens", &fields.concat());
+        let mut record = vec![0; 20];
+        record[16..20].copy_from_slice(&(20 | (bytes.len() as u32) << 16).to_le_bytes());
+        record.extend_from_slice(bytes);
+        let (_, out) = run(&format, &record);
+        assert_eq!(&out[8..], expect, "{bytes:?}");
+    };
+    check(&of_probe, b"ab\0", b"ab\0");
+    check(&of_probe, b"\0", b"\0");
+    check(&of_probe, b"", b"(fault)\0");
+    check(&of_other, b"", b"\0");
+}

@@ -166,7 +166,9 @@ fn access(step: &Step, ty: &FieldType) -> Option<Access> {
             ty => integer(at, width_of(ty), 0),
         },
         Step::Integer { at, from, plus, .. } => integer(at, from, plus),
-        Step::Text { from, .. } | Step::String { from } => Access::Text(from),
+        Step::Text { from, .. } | Step::String { from } | Step::ProbeString { from } => {
+            Access::Text(from)
+        }
         Step::Count {
             from,
             element_bytes,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capture::{EventSelection, Probe, RecordConfig, Track, named_event};
 use event::{Error, ErrorKind, Result};
 use ftrace::{DynamicEvents, EventName, Tracefs};
+use host::users;
 
 use crate::options::{RecordOptions, Target, TrackOptions};
 use crate::signals;
@@ -51,6 +52,7 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
 fn track(options: TrackOptions) -> Track {
     let (words, command) = (options.words.clone(), options.command);
     let has_newcomers = options.has_newcomers();
+    let users = options.users;
     let whom = Whom {
         target: Target::Tasks(options.tasks),
         asked: options.groups,
@@ -62,7 +64,11 @@ fn track(options: TrackOptions) -> Track {
         processes
             .into_iter()
             .for_each(|process| matched.target.add(process));
-        Ok(matched.tids())
+        let mut found = matched.tids();
+        found.extend(users::threads_of(&users));
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
     };
     Track {
         words,

@@ -274,7 +274,7 @@ fn streamed_ending(
 /// What could not be read beside events.
 fn contexts(text: &mut String, summary: &RecordSummary) {
     let of_cpus = summary.cpus.iter().map(|cpu| cpu.written.unread);
-    let unread: u64 = of_cpus.sum();
+    let unread = of_cpus.sum::<u64>() + summary.calls.unread;
     if unread > 0 {
         let _ = writeln!(
             text,
