@@ -13,9 +13,10 @@ pub(crate) fn sleep_that_ends_work(locks_known: bool) -> &'static str {
     }
 }
 
-/// A fair task hands no chain on: what it wakes begins with that.
-pub(crate) const BEFORE_FAIR_WAKER: &str =
-    "what a fair task did before it woke one of them is not judged";
+/// A fair task hands no chain on: what it wakes begins with that. A real-time one hands on what it
+/// did since it slept last.
+pub(crate) const BEFORE_FAIR_WAKER: &str = "what a fair task did before it woke one of them, and \
+                                            a real-time one before its last sleep, is not judged";
 
 /// Start-ups that took longer than the limit, which nobody may take for work that was in time, and
 /// how many of their tasks did not sleep at all; none where there are none.

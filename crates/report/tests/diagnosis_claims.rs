@@ -303,8 +303,8 @@ fn a_trace_in_which_nothing_was_late_says_so_and_one_without_activations_does_no
     let scope = "No activation above 1.000 ms from its origin to the end of its work, of 1 \
                  activation of victim (tid 100, rt 50). A sleep for a program's lock, semaphore or \
                  answer ends the work, too (record --events default,futex tells locks). What \
-                 a fair task did before it woke one of them is not judged. 1 activation that had \
-                 begun before: not judged.\n";
+                 a fair task did before it woke one of them, and a real-time one before its last \
+                 sleep, is not judged. 1 activation that had begun before: not judged.\n";
     let quick = quick().after(5).run(VICTIM).after(50);
     check(quick.block(VICTIM, Task::IDLE), &query, scope);
 }

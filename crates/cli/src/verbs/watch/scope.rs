@@ -43,7 +43,8 @@ impl Scope {
             // What the watch follows is inside the work; these it does not.
             Until::Block => {
                 "to the end of the work; a sleep for a semaphore, a condition, an answer or a \
-                 length of time ends it, and what a fair task did before it woke one is not judged"
+                 length of time ends it, and what a fair task did before it woke one, or a \
+                 real-time one before its last sleep, is not judged"
             }
             Until::SwitchIn => "to the switch-in; work after it not judged",
             Until::UserReturn => "to the return to user space; work after it not judged",
