@@ -423,6 +423,14 @@ fn a_relay_hands_its_chain_on_to_the_task_that_it_wakes() {
     assert_eq!(hits[0].steps[6].comm, "scene-end");
 }
 
+/// Of the victim nothing is late but waits that are still open.
+fn waits_alone() -> WatchConfig {
+    let mut config = config(named("scene-victim"));
+    config.threshold = Duration::from_ms(10_000);
+    config.waiting_after = Some(THRESHOLD);
+    config
+}
+
 #[test]
 fn a_target_that_still_waits_is_reported_once_while_it_waits() {
     let _privileged = testkit::privileged();
@@ -430,10 +438,7 @@ fn a_target_that_still_waits_is_reported_once_while_it_waits() {
         return;
     }
     let _victim = Victim::start("scene-victim", 10, || ());
-    let mut config = config(named("scene-victim"));
-    config.threshold = Duration::from_ms(10_000);
-    config.waiting_after = Some(THRESHOLD);
-    let (watch, mut ring) = Watch::start(&config).unwrap();
+    let (watch, mut ring) = Watch::start(&waits_alone()).unwrap();
     // Real-time: on a busy machine, a fair thread may not run while the hog does.
     let look = || {
         scene::become_task("scene-look", scene::ASIDE, 30);
@@ -463,10 +468,7 @@ fn a_wait_beyond_the_time_out_that_is_over_before_a_look_is_counted() {
         return;
     }
     let _victim = Victim::start("scene-victim", 10, || ());
-    let mut config = config(named("scene-victim"));
-    config.threshold = Duration::from_ms(10_000);
-    config.waiting_after = Some(THRESHOLD);
-    let (watch, mut ring) = Watch::start(&config).unwrap();
+    let (watch, mut ring) = Watch::start(&waits_alone()).unwrap();
     let hog = std::thread::spawn(|| hog(20, HOG));
     hog.join().unwrap();
     std::thread::sleep(Time::from_millis(20));

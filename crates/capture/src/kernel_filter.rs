@@ -249,12 +249,14 @@ mod tests {
         Ok(filters(&typed, &formats())?.into_values().collect())
     }
 
+    #[track_caller]
+    fn check(event: &str, filter: &str, expect: &str) {
+        let words = words(&[(event, filter)]).expect(filter);
+        assert_eq!(words, [expect], "{filter}");
+    }
+
     #[test]
     fn a_filter_in_the_recordings_names_and_scale_is_in_the_kernels_for_the_kernel() {
-        let check = |event: &str, filter: &str, expect: &str| {
-            let words = words(&[(event, filter)]).expect(filter);
-            assert_eq!(words, [expect], "{filter}");
-        };
         let switch = "sched:sched_switch";
         check(switch, "next_tid == 5", "next_pid == 5");
         check(switch, "next_pid == 5", "next_pid == 5");
@@ -272,10 +274,6 @@ mod tests {
 
     #[test]
     fn who_runs_at_an_event_is_known_to_the_kernel_too() {
-        let check = |event: &str, filter: &str, expect: &str| {
-            let words = words(&[(event, filter)]).expect(filter);
-            assert_eq!(words, [expect], "{filter}");
-        };
         let call = "syscalls:sys_enter_openat";
         check(call, "$tid == 5", "common_pid == 5");
         check(call, "$ctx.tid != 5", "common_pid != 5");

@@ -6,9 +6,8 @@ use event::evidence::{Mode, StopKind};
 
 use kernel_state::BY_TICK_NS_MAX;
 
-use crate::at_work;
 use crate::host;
-use crate::model::{Model, Slice, Span, Timeline, Version, VersionId, What};
+use crate::model::{Model, Slice, Span, Version, VersionId, What};
 use crate::own_cost;
 use crate::phases::{Doing, Phase, Since};
 use crate::quota;
@@ -16,6 +15,7 @@ use crate::stacks::{is_at_border, is_behind_interrupt, section_function};
 use crate::term::{Reason, Short};
 
 mod settle;
+mod spun;
 mod threads;
 
 pub(crate) use threads::ThreadNames;
@@ -198,44 +198,8 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
         });
     });
     namer.settle(pieces, first);
-    if let Doing::Running { tid } = phase.doing {
-        spun(timeline, pieces, first);
-        for span in at_work::spun(model, tid, (phase.begin_ns, phase.end_ns)) {
-            spins_in(span, pieces, first);
-        }
-    }
+    spun::settle(model, phase, timeline, (&mut *pieces, first));
     quota::settle(model, phase, pieces, first);
-}
-
-/// What a task spun for a lock that the kernel tells of is no work of its own.
-fn spun(timeline: &Timeline, pieces: &mut Vec<Piece>, first: usize) {
-    let begin_ns = pieces.get(first).map_or(i64::MAX, |piece| piece.begin_ns);
-    let end_ns = pieces.last().map_or(i64::MIN, |piece| piece.end_ns);
-    let waits = &timeline.contended;
-    let place = waits.partition_point(|lock| lock.begin_ns < begin_ns);
-    let within = waits[place..].iter();
-    for lock in within.take_while(|lock| lock.begin_ns < end_ns) {
-        let begun = pieces[first..].iter().find(|piece| {
-            let here = piece.begin_ns <= lock.begin_ns && lock.begin_ns < piece.end_ns;
-            here && matches!(piece.key, Key::Ran(_))
-        });
-        let Some(end_ns) = begun.map(|piece| piece.end_ns.min(lock.end_ns)) else {
-            continue;
-        };
-        spins_in((lock.begin_ns, end_ns), pieces, first);
-    }
-}
-
-/// What a task seemed to work in a stretch, it spun.
-fn spins_in((begin_ns, end_ns): (i64, i64), pieces: &mut Vec<Piece>, first: usize) {
-    quota::split_at(pieces, first, begin_ns);
-    quota::split_at(pieces, first, end_ns);
-    for piece in &mut pieces[first..] {
-        let within = begin_ns <= piece.begin_ns && piece.end_ns <= end_ns;
-        if within && matches!(piece.key, Key::Ran(_)) {
-            piece.key = Key::Unexplained(Reason::SpunForLock);
-        }
-    }
 }
 
 /// The owner of a lock waits as any task does; whoever runs ahead of it also keeps the one off that

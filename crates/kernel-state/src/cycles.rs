@@ -5,12 +5,14 @@
 //!
 //! A sleep with a time-out that others end is no such sleep: it waits for the next thing to do,
 //! unless its timer lies elsewhere than the one that releases the task. The timer of a sleep lies
-//! on the task's own stack in the kernel, and at one place for one kind of call.
+//! on the task's own stack in the kernel, and at one place for one kind of call. Where the kernel
+//! varies its stacks, how that place is aligned still tells some calls apart.
 
 use event::are_steady;
 use trace::EventView;
 
 use crate::bind::{Handler, Pause, STOPPED_ASLEEP_NS_MAX, WakeKind};
+use crate::timer_place::TimerPlace;
 use crate::wakeup::Wakee;
 
 /// So many of the usual times between two releases a task may sleep for lengths of time in a cycle:
@@ -19,9 +21,6 @@ const NAPPING_GAPS_MAX: i64 = 16;
 /// After that so many sleeps for a length of time are still inside its cycle; more of them are what
 /// releases the task from now on.
 const NAPS_MAX: u32 = 8;
-/// So often in a row a timer at the same place has to release a task for another place to tell
-/// another sleep: some kernels vary these places (`randomize_kstack_offset`).
-const SAME_PLACE_MIN: u32 = 4;
 /// So many of the last times between two releases tell whether these are steady.
 const GAPS_MAX: usize = 64;
 
@@ -66,8 +65,8 @@ struct Cycle {
     paced_ns: i64,
     /// What that timer calls.
     function: Function,
-    /// The address of that timer, and how often in a row it was that.
-    released_at: (u64, u32),
+    /// Where that timer lies.
+    released_at: TimerPlace,
     /// The address of such a timer that the task has armed since it ran last.
     armed: Option<u64>,
     /// When that one is due, also where others have ended its sleep since.
@@ -118,7 +117,7 @@ impl Default for Cycle {
             released_ns: 0,
             paced_ns: 0,
             function: None,
-            released_at: (0, 0),
+            released_at: TimerPlace::default(),
             armed: None,
             due_ns: None,
             overdue_ns: None,
@@ -458,12 +457,11 @@ impl Cycle {
     /// Whether a sleep, whose timer is at `address` and due as the last one that it armed, is no
     /// wait for a release: neither its place nor its time is one of these.
     fn slept_elsewhere(&self, address: u64) -> bool {
-        let (place, times) = self.released_at;
         let (Some(gap_ns), Some(due_ns)) = (self.gaps_ns.last(), self.due_ns) else {
             return false;
         };
         let early_ns = (due_ns - self.paced_ns - gap_ns).abs();
-        place != address && times >= SAME_PLACE_MIN && early_ns > gap_ns / 8
+        self.released_at.is_other(address) && early_ns > gap_ns / 8
     }
 
     /// Whether a sleep for a length of time, which is over, was inside the present cycle.
@@ -494,9 +492,7 @@ impl Cycle {
         }
         self.releases += 1;
         self.function = timer.function;
-        let (place, times) = self.released_at;
-        let again = if place == timer.address { times } else { 0 };
-        self.released_at = (timer.address, again.saturating_add(1));
+        self.released_at.is_again(timer.address);
         self.released_ns = now_ns;
         self.begin_ns = Some(begin_ns);
         self.paced_ns = begin_ns;

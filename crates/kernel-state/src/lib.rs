@@ -30,6 +30,7 @@ mod stretches;
 mod syscalls;
 mod task_filter;
 mod tid_map;
+mod timer_place;
 mod unrecorded;
 mod unseen;
 mod vectors;

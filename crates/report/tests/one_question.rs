@@ -38,38 +38,60 @@ enum Wait {
     Interval,
     /// A time-out of each sleep, which others may end before, after so long.
     TimeOut(i64),
+    /// The same on a kernel that varies its stacks.
+    TimeOutOnVariedStacks(i64),
 }
 
 const PERIOD_US: i64 = 10_000;
 
+impl Wait {
+    fn time_out_us(self) -> Option<i64> {
+        match self {
+            Wait::TimeOut(after_us) | Wait::TimeOutOnVariedStacks(after_us) => Some(after_us),
+            _ => None,
+        }
+    }
+
+    /// Where the timer lies that is armed in a turn: of the releases, or of a time-out.
+    fn timer(self, turn: i64, base: u64) -> u64 {
+        match self {
+            Wait::TimeOutOnVariedStacks(_) => base + 16 * (turn * turn) as u64,
+            _ => base,
+        }
+    }
+}
+
 /// Ten cycles. In every third one the loop sleeps until its helper wakes it `asleep_us` later.
 fn cycles(wait: Wait, asleep_us: i64) -> SyntheticTrace {
     let mut trace = SyntheticTrace::new().at(0).run(LOOP).at(10);
-    trace = trace.hrtimer_start(7, PERIOD_US).block(LOOP, Task::IDLE);
+    trace = trace.hrtimer_start(wait.timer(0, 7), PERIOD_US);
+    trace = trace.block(LOOP, Task::IDLE);
     for turn in 1..=10 {
         let begin_us = turn * PERIOD_US;
-        trace = trace.at(begin_us).timer_irq().hrtimer_expire(7);
-        trace = trace.wake(LOOP).hrtimer_done(7);
+        let release = wait.timer(turn - 1, 7);
+        trace = trace.at(begin_us).timer_irq().hrtimer_expire(release);
+        trace = trace.wake(LOOP).hrtimer_done(release);
         if let Wait::Interval = wait {
             trace = trace.hrtimer_start(7, begin_us + PERIOD_US);
         }
         trace = trace.after(1).timer_irq_end().after(5).run(LOOP).after(100);
         if turn % 3 == 0 {
-            if let Wait::TimeOut(after_us) = wait {
-                trace = trace.hrtimer_start(8, begin_us + after_us);
+            let time_out = wait.timer(turn, 8);
+            if let Some(after_us) = wait.time_out_us() {
+                trace = trace.hrtimer_start(time_out, begin_us + after_us);
             }
             trace = trace.block(LOOP, HELPER).after(asleep_us).wake(LOOP);
             trace = trace.after(5).preempt(HELPER, LOOP).after(1);
-            if let Wait::TimeOut(_) = wait {
+            if wait.time_out_us().is_some() {
                 trace = trace.event(
                     "timer_hrtimer_cancel",
-                    &[("hrtimer", event::Value::Unsigned(8))],
+                    &[("hrtimer", event::Value::Unsigned(time_out))],
                 );
             }
             trace = trace.after(50);
         }
         if !matches!(wait, Wait::Interval) {
-            trace = trace.hrtimer_start(7, begin_us + PERIOD_US);
+            trace = trace.hrtimer_start(wait.timer(turn, 7), begin_us + PERIOD_US);
         }
         trace = trace.block(LOOP, Task::IDLE);
     }
@@ -125,6 +147,9 @@ fn a_sleep_with_a_time_out_waits_for_the_next_work() {
 fn a_time_out_elsewhere_that_is_no_release_is_one_of_a_lock_or_of_an_answer() {
     // The first cycles tell that the releases have one place.
     check_inside(cycles(Wait::TimeOut(50 * PERIOD_US), 5_000), Some((2, 2)));
+    let varied = |after_us| cycles(Wait::TimeOutOnVariedStacks(after_us), 5_000);
+    check_inside(varied(50 * PERIOD_US), Some((2, 2)));
+    check_inside(varied(PERIOD_US), None);
 }
 
 #[test]

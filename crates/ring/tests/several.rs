@@ -223,12 +223,14 @@ proptest! {
     }
 }
 
+/// A hundred events.
+const STEPS: &str = "#include <rtscope/event.h>\n\
+                     int main(void) { for (int i = 0; i < 100; i++) RTSCOPE_EVENT(app, step); \
+                     return 0; }";
+
 #[test]
 fn what_was_recorded_without_a_recorder_waits_for_one_whatever_size_that_wants() {
-    let source = "#include <rtscope/event.h>\n\
-                  int main(void) { for (int i = 0; i < 100; i++) RTSCOPE_EVENT(app, step); \
-                  return 0; }";
-    let program = build("without_a_recorder", source);
+    let program = build("without_a_recorder", STEPS);
     let (_folder, mut files) = traced::run(&program, &[("RTSCOPE_EVENTS", "app")]);
     let file = &mut files[0];
     assert!(file.claim(7, &nobody, 4 << 20).expect("asked"));
@@ -237,10 +239,7 @@ fn what_was_recorded_without_a_recorder_waits_for_one_whatever_size_that_wants()
 
 #[test]
 fn what_a_killed_recorder_had_not_read_stays_as_long_as_there_is_another_set() {
-    let source = "#include <rtscope/event.h>\n\
-                  int main(void) { for (int i = 0; i < 100; i++) RTSCOPE_EVENT(app, step); \
-                  return 0; }";
-    let program = build("unread", source);
+    let program = build("unread", STEPS);
     let (folder, mut files) = traced::run(&program, &[("RTSCOPE_EVENTS", "app")]);
     let directory = ring::Directory::open(folder.path(), rustix::process::geteuid().as_raw());
     let directory = directory.expect("a trusted directory");

@@ -358,15 +358,21 @@ mod tests {
         assert_eq!(batches, 3);
     }
 
+    /// All of a trace in one batch.
+    fn carried(trace: &Trace, carry: &Carry) -> Batch {
+        let mut batch = Batch::default();
+        let mut cursor = trace.cursor(TimeRange::ALL);
+        while let Some(item) = cursor.next().expect("it is in memory") {
+            batch.take(&item, carry);
+        }
+        batch
+    }
+
     #[test]
     fn who_says_no_gets_no_more() {
         let trace = trace();
         let carry = Carry::new(trace.classes(), |_| true);
-        let mut batch = Batch::default();
-        let mut cursor = trace.cursor(TimeRange::ALL);
-        while let Some(item) = cursor.next().expect("it is in memory") {
-            batch.take(&item, &carry);
-        }
+        let batch = carried(&trace, &carry);
         for most in [1, 2, 3_000, 5_005] {
             let mut seen = 0;
             let all = batch.each_while(&carry, |_| {
@@ -381,11 +387,7 @@ mod tests {
     fn what_is_not_carried_reads_as_nothing() {
         let trace = trace();
         let carry = Carry::new(trace.classes(), |_| false);
-        let mut batch = Batch::default();
-        let mut cursor = trace.cursor(TimeRange::ALL);
-        while let Some(item) = cursor.next().expect("it is in memory") {
-            batch.take(&item, &carry);
-        }
+        let batch = carried(&trace, &carry);
         batch.each_while(&carry, |item| {
             if let Item::Event(event) = item {
                 let field = FieldId(1);
