@@ -339,7 +339,8 @@ mod tests {
         let check = |until, samples, expect: &str| check_of(false, until, samples, expect);
         let block = "judged: 7 activations of tasks called jackd, to the end of the work; a sleep \
                      for a semaphore, a condition, an answer or a length of time ends it, and what \
-                     a fair task did before it woke one is not judged";
+                     a fair task did before it woke one, or a real-time one before its last sleep, \
+                     is not judged";
         check(Until::Block, 7, block);
         check(
             Until::SwitchIn,
