@@ -103,6 +103,22 @@ static __always_inline bool waits_for_file_lock(struct task_struct *task, struct
 	return regs_in_fcntl(regs) && (command == F_SETLKW || command == F_OFD_SETLKW);
 }
 
+// A writer waits for the readers of a lock of the GNU C library: for a word behind the one that
+// counts them in its upper bits, where it says that a writer is next and that readers still have the
+// lock (sysdeps/nptl/bits/struct_rwlock.h, nptl/pthread_rwlock_common.c). How many have it; 0: it is
+// no such lock.
+#define READERS_HAVE_IT 2 // of the two lowest bits: a writer is next, and it is not yet his
+#define READERS_MAX (1u << 22)
+static __always_inline rts_u32 readers_of(rts_u64 word)
+{
+	rts_u32 readers = 0;
+
+	if (bpf_probe_read_user(&readers, sizeof(readers), (const void *)(word - 8)) ||
+	    (readers & 3) != READERS_HAVE_IT || readers >> 3 > READERS_MAX)
+		return 0;
+	return readers >> 3;
+}
+
 // A mutex of the GNU C library has that value when somebody waits, and the owner's tid lies two
 // words further (sysdeps/nptl/bits/struct_mutex.h). Whoever reads the record checks that the owner
 // is also the one who wakes the waiter.
@@ -123,8 +139,13 @@ static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct tas
 	blocked->what = RTS_BLOCKED_MUTEX;
 	blocked->lock = regs_futex_word(regs);
 	blocked->value = words[0];
-	if (words[0] == 2 && (rts_s32)words[2] > 0)
+	if (words[0] == 2 && (rts_s32)words[2] > 0) {
 		blocked->owner.tid = words[2];
+	} else if (words[0] == 2 && readers_of(blocked->lock) > 1) {
+		blocked->what = RTS_BLOCKED_READERS;
+		// Whoever wakes it: the word is no counter.
+		blocked->value = 0;
+	}
 	return true;
 }
 

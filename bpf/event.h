@@ -106,6 +106,7 @@ enum rts_blocked {
 	RTS_BLOCKED_FAULT = 4,  // a page fault that somebody else has to serve
 	RTS_BLOCKED_WRITE = 5,  // what it writes into has no room
 	RTS_BLOCKED_SPIN = 6,   // it did not block: until now it spun for a lock of the owner
+	RTS_BLOCKED_READERS = 7, // a lock of user space that several readers have
 };
 
 enum rts_mode {

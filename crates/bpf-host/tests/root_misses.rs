@@ -355,6 +355,23 @@ fn a_lock_without_an_owner_is_waited_for_inside_and_a_counter_ends_the_work() {
 }
 
 #[test]
+fn a_lock_of_several_readers_is_told_from_one_of_a_single_one() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    for (readers, expect) in [(1, BlockedOn::Mutex), (3, BlockedOn::Readers)] {
+        let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+        let hits = hits(&mut ring, || scene::behind_readers(STOP, readers));
+        let longest = hits.iter().map(Hit::latency).max();
+        assert!(longest >= Some(Duration::from_ms(45)), "{hits:#?}");
+        let blocked = records(&watch).blocked;
+        let is_told = |one: &Blocked| one.on == expect;
+        assert!(blocked.iter().any(is_told), "{readers}: {blocked:#?}");
+    }
+}
+
+#[test]
 fn a_timers_slack_is_told_where_it_alone_may_break_the_budget() {
     let _privileged = testkit::privileged();
     let (watch, mut ring) = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");

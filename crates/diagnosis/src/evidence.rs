@@ -4,11 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use event::evidence::{self, Kind, Place, Records, Source, Sum};
+use event::evidence::{self, BlockedOn, Kind, Place, Records, Source, Sum};
 use event::{Cpu, Duration, EventClass, Instant, Value};
 use trace::EventView;
 
 use crate::stacks::begin_where_interrupts_came_on;
+
+/// So many sleepers for locks are looked through for those that are woken at once.
+const SLEEPERS_MAX: usize = 64;
 
 /// All evidence of a trace, each kind in time order.
 #[derive(Debug, Default)]
@@ -53,6 +56,14 @@ impl Evidence {
     /// A sleep for a lock that only a system call tells of.
     pub fn saw_block(&mut self, blocked: evidence::Blocked) {
         self.records.blocked.push(blocked);
+    }
+
+    /// All who sleep for this lock are woken at once: several may have had it, and the last of them
+    /// lets go of it now.
+    pub fn saw_readers(&mut self, lock: u64) {
+        let last = self.records.blocked.iter_mut().rev().take(SLEEPERS_MAX);
+        last.filter(|blocked| blocked.lock == lock && blocked.on == BlockedOn::Mutex)
+            .for_each(|blocked| blocked.on = BlockedOn::Readers);
     }
 
     /// A timer's slack that only its arming tells of.

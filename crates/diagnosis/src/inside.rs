@@ -305,6 +305,7 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
         BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
         BlockedOn::Write => Doing::Missing(Reason::NoRoomToWrite),
         BlockedOn::Spin => Doing::Missing(Reason::SpunForLock),
+        BlockedOn::Readers => Doing::Missing(Reason::LockOfReaders),
         BlockedOn::Lock | BlockedOn::Mutex => {
             // Whoever was the owner then, and lets go of the lock now, had it in between.
             let owner = record.owner.as_ref().map(|owner| owner.tid.0);

@@ -65,6 +65,9 @@ pub enum Reason {
     BlockedInKernel,
     /// A task of the chain waited for a lock, and nothing proves who had it.
     LockOwnerUnknown,
+    /// A task of the chain waited for the readers of a lock, and nothing says who of them was the
+    /// last to have it, and since when.
+    LockOfReaders,
     /// A task of the chain spun for a lock of another one, and nothing says since when.
     SpunForLock,
     /// The owner of a lock slept until another task woke it: it may have waited for a lock itself.
@@ -123,6 +126,10 @@ impl fmt::Display for Reason {
             Reason::MissingSteps => "steps of the chain are missing",
             Reason::BlockedInKernel => "it slept in the kernel, nothing says for what",
             Reason::LockOwnerUnknown => "it waited for a lock, nothing proves whose",
+            Reason::LockOfReaders => {
+                "it waited for the readers of a lock, nothing says since when the last of them had \
+                 it"
+            }
             Reason::SpunForLock => "it spun for another task's lock, nothing says since when",
             Reason::LockOwnerWaits => "the owner of its lock waited for another task itself",
             Reason::NoRoomToWrite => "what it wrote into was full, nothing says why nobody read",

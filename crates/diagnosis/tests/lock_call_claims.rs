@@ -14,10 +14,16 @@ type Call = (i64, u64, u64);
 const WAIT_PRIVATE: i64 = 128;
 const WAIT_BITSET_PRIVATE: i64 = 128 | 9;
 const LOCK_PI_PRIVATE: i64 = 128 | 6;
+const WAKE_PRIVATE: i64 = 128 | 1;
 
 /// A timer wakes the victim at 1000 us; it sleeps in `call` from 1100 us on, until the owner wakes
 /// it at 5000, and has done its work at 5100.
 fn trace(call: Call, has_returns: bool) -> SyntheticTrace {
+    woken(call, 1, has_returns)
+}
+
+/// The same, by a call that wakes so many sleepers.
+fn woken(call: Call, sleepers: u64, has_returns: bool) -> SyntheticTrace {
     let trace = SyntheticTrace::new().cpu(1).at(5);
     let trace = trace.block(VICTIM, Task::IDLE).after(1).wake(OWNER);
     let trace = trace.after(1).run(OWNER);
@@ -28,7 +34,8 @@ fn trace(call: Call, has_returns: bool) -> SyntheticTrace {
         .futex(call)
         .at(1_100)
         .block(VICTIM, Task::IDLE);
-    let trace = trace.cpu(1).at(5_000).waking(VICTIM, 0);
+    let trace = trace.cpu(1).at(4_999).futex((WAKE_PRIVATE, sleepers, 0));
+    let trace = trace.at(5_000).waking(VICTIM, 0);
     let trace = trace.cpu(0).after(2).wakeup(VICTIM, 0).after(3).run(VICTIM);
     let trace = match has_returns {
         true => trace.after(1).futex_end(),
@@ -69,6 +76,14 @@ fn a_mutex_that_somebody_else_has_is_no_end_of_the_work() {
     ] {
         check(trace(call, true), &[4_100], held);
     }
+}
+
+#[test]
+fn a_lock_whose_last_reader_wakes_all_may_have_been_others() {
+    let readers = "unexplained: it waited for the readers of a lock, nothing says since when the \
+                   last of them had it";
+    let all = i32::MAX as u64;
+    check(woken((WAIT_PRIVATE, 2, 0), all, true), &[4_100], readers);
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! A sleep with a time-out that others end is no such sleep: it waits for the next thing to do,
 //! unless its timer lies elsewhere than the one that releases the task. The timer of a sleep lies
 //! on the task's own stack in the kernel, and at one place for one kind of call. Where the kernel
-//! varies its stacks, how that place is aligned still tells some calls apart.
+//! varies its stacks, how that place is aligned still tells some calls apart, and a recording of
+//! `futex` tells those.
 
 use event::are_steady;
 use trace::EventView;
@@ -47,6 +48,15 @@ struct Expiring {
     function: Function,
 }
 
+/// A task that has a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// Its number.
+    pub task: u32,
+    /// It may wait in a call of `futex`.
+    pub in_futex: bool,
+}
+
 /// Who woke a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
@@ -69,6 +79,8 @@ struct Cycle {
     released_at: TimerPlace,
     /// The address of such a timer that the task has armed since it ran last.
     armed: Option<u64>,
+    /// The timer that it armed last in a call of `futex`.
+    armed_in_futex: Option<u64>,
     /// When that one is due, also where others have ended its sleep since.
     due_ns: Option<i64>,
     /// The instant for which it set that timer, where that was past, as it had slept for others or
@@ -119,6 +131,7 @@ impl Default for Cycle {
             function: None,
             released_at: TimerPlace::default(),
             armed: None,
+            armed_in_futex: None,
             due_ns: None,
             overdue_ns: None,
             behind: false,
@@ -172,7 +185,7 @@ impl Cycles {
         cpu: u32,
         handler: Handler,
         event: &EventView<'_>,
-        current: Option<u32>,
+        current: Option<Caller>,
     ) {
         match handler {
             Handler::HrtimerStart {
@@ -185,11 +198,13 @@ impl Cycles {
                 let function = function.map(|function| event.u64(function));
                 let is_nap = mode.is_some_and(|mode| mode.is_relative(event));
                 // Of its first timer it matters already.
-                if let Some(task) = current.filter(|task| is_nap && self.of(*task).is_none()) {
-                    self.add(task);
+                let is_first = |caller: &Caller| is_nap && self.of(caller.task).is_none();
+                if let Some(caller) = current.filter(is_first) {
+                    self.add(caller.task);
                 }
-                if let Some(cycle) = current.and_then(|task| self.of(task)) {
-                    cycle.arms(event.u64(hrtimer), function, is_nap);
+                let Some(caller) = current else { return };
+                if let Some(cycle) = self.of(caller.task) {
+                    cycle.arms(event.u64(hrtimer), function, is_nap, caller.in_futex);
                     if cycle.armed == Some(event.u64(hrtimer)) {
                         let due_ns = event.i64(expires);
                         cycle.due_ns = Some(due_ns);
@@ -199,8 +214,8 @@ impl Cycles {
             }
             Handler::HrtimerCancel { hrtimer } => {
                 let address = event.u64(hrtimer);
-                if let Some(task) = current {
-                    self.cancelled(task, address);
+                if let Some(caller) = current {
+                    self.cancelled(caller.task, address);
                 }
             }
             Handler::HrtimerExpireEntry {
@@ -436,7 +451,12 @@ impl Cycles {
 
 impl Cycle {
     /// It sets a timer, for a length of time or until a moment.
-    fn arms(&mut self, address: u64, function: Function, is_nap: bool) {
+    fn arms(&mut self, address: u64, function: Function, is_nap: bool, in_futex: bool) {
+        if in_futex {
+            self.armed_in_futex = Some(address);
+        } else if self.was_in_futex(address) {
+            self.armed_in_futex = None;
+        }
         if self.function == function {
             self.armed = Some(address);
         }
@@ -445,6 +465,11 @@ impl Cycle {
         } else if self.nap == Some(address) {
             self.nap = None;
         }
+    }
+
+    /// Whether it armed the timer at `address` in a call of `futex`.
+    fn was_in_futex(&self, address: u64) -> bool {
+        self.armed_in_futex == Some(address)
     }
 
     /// It set its timer for that instant, until a moment where it is no nap.
@@ -461,7 +486,10 @@ impl Cycle {
             return false;
         };
         let early_ns = (due_ns - self.paced_ns - gap_ns).abs();
-        self.released_at.is_other(address) && early_ns > gap_ns / 8
+        let is_other = self
+            .released_at
+            .is_other(address, self.was_in_futex(address));
+        is_other && early_ns > gap_ns / 8
     }
 
     /// Whether a sleep for a length of time, which is over, was inside the present cycle.
@@ -492,7 +520,8 @@ impl Cycle {
         }
         self.releases += 1;
         self.function = timer.function;
-        self.released_at.is_again(timer.address);
+        let in_futex = self.was_in_futex(timer.address);
+        self.released_at.is_again(timer.address, in_futex);
         self.released_ns = now_ns;
         self.begin_ns = Some(begin_ns);
         self.paced_ns = begin_ns;

@@ -52,7 +52,7 @@ pub use actions::Actions;
 pub use bind::Pause;
 pub use change::{Block, Change, Shared, Sink, Told, Topic, Topics, WasSoftirq};
 pub use clocks::{ClockReading, OtherClocks};
-pub use cycles::{Cycles, Inside};
+pub use cycles::{Caller, Cycles, Inside};
 pub use event::kernel_threads::passes_work_on;
 pub use functions::FunctionId;
 pub use inference::preempts_at_once;

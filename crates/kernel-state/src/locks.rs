@@ -52,7 +52,7 @@ impl Locks {
                 }
                 false
             }
-            FutexCommand::Other => false,
+            FutexCommand::WakeAll | FutexCommand::Other => false,
         }
     }
 }

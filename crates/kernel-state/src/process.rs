@@ -186,6 +186,13 @@ impl Process {
     pub fn lock(&self) -> Option<u64> {
         self.known_call()?.lock
     }
+
+    /// Whether it sleeps for a word of its program's when it sleeps now; not where the trace
+    /// does not tell when such calls return.
+    #[inline]
+    pub fn waits_in_futex(&self) -> bool {
+        self.known_call().is_some_and(|call| call.in_futex)
+    }
 }
 
 /// The run queue that a task is on.

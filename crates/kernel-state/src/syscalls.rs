@@ -40,6 +40,8 @@ pub struct Call {
     pub request: Option<Request>,
     /// The address of the lock for which it may wait, where it is a call on a futex.
     pub lock: Option<u64>,
+    /// It may wait in a call on a futex, and the trace tells when it returns.
+    pub in_futex: bool,
     /// It may have returned, or it is another thread's: events were lost where this one may have
     /// been, or it had left its CPU unseen.
     pub doubtful: bool,
@@ -76,6 +78,7 @@ impl Call {
             begin_ns,
             request: None,
             lock: None,
+            in_futex: false,
             doubtful: false,
         }
     }
@@ -155,8 +158,10 @@ impl Kernel {
     pub(super) fn enters_futex(&mut self, id: ProcId, (command, address): (FutexCommand, u64)) {
         let group = self.processes.owner(id);
         let is_lock = self.locks.is_lock((group, address), command);
+        let in_futex = self.locks.are_known() && command.may_wait();
         if let Some(call) = &mut self.processes.get_mut(id).call {
             call.lock = is_lock.then_some(address);
+            call.in_futex = in_futex;
         }
     }
 

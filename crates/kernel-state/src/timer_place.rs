@@ -1,5 +1,6 @@
 //! Where the timers of a task's sleeps lie: on its own stack in the kernel, and at one place for
-//! one kind of call, so that another place tells another sleep.
+//! one kind of call, so that another place tells another sleep. Whether the task was in a call of
+//! `futex` tells it too, where these calls were recorded.
 //!
 //! Kernels that vary their stacks at each call do it by multiples of 16 (`randomize_kstack_offset`;
 //! include/linux/randomize_kstack.h): there only how a place is aligned tells calls apart. On
@@ -16,6 +17,7 @@ const STACK_STEP: u64 = 16;
 pub(crate) struct TimerPlace {
     address: Seen,
     aligned: Seen,
+    in_futex: Seen,
 }
 
 /// A value, and how often in a row it was seen.
@@ -26,15 +28,18 @@ struct Seen {
 }
 
 impl TimerPlace {
-    /// One at `address` has released it.
-    pub fn is_again(&mut self, address: u64) {
+    /// One at `address` has released it, armed in a call of `futex` or not.
+    pub fn is_again(&mut self, address: u64, in_futex: bool) {
         self.address.again(address);
         self.aligned.again(address % STACK_STEP);
+        self.in_futex.again(in_futex.into());
     }
 
-    /// Whether a timer at `address` is that of another kind of sleep.
-    pub fn is_other(self, address: u64) -> bool {
-        self.address.is_other(address) || self.aligned.is_other(address % STACK_STEP)
+    /// Whether such a timer is that of another kind of sleep.
+    pub fn is_other(self, address: u64, in_futex: bool) -> bool {
+        self.address.is_other(address)
+            || self.aligned.is_other(address % STACK_STEP)
+            || self.in_futex.is_other(in_futex.into())
     }
 }
 

@@ -4,7 +4,7 @@ use trace::EventView;
 
 use super::syscalls::Call;
 use super::{Kernel, ProcId};
-use crate::bind;
+use crate::bind::{self, FutexCommand};
 
 /// What woke a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,21 +67,30 @@ impl Kernel {
         self.sees_timers() || self.current(cpu).is_some_and(calls)
     }
 
-    /// Takes in of a system call only that its thread is in it, for who follows nothing else.
-    pub fn note_call(&mut self, event: &EventView<'_>, cpu: u32, call: bind::Call) {
-        let Some(id) = self.current(cpu) else { return };
+    /// Takes in of a system call only that its thread is in it, for who follows nothing else; what
+    /// it does with a word of its program's.
+    pub fn note_call(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        call: bind::Call,
+    ) -> Option<(FutexCommand, u64)> {
+        let id = self.current(cpu)?;
         let begin_ns = self.now_ns;
         self.processes.get_mut(id).call = match call {
             bind::Call::Entry { call, .. } => Some(Call::begins(call, begin_ns)),
             bind::Call::Exit { .. } => None,
         };
-        if let bind::Call::Entry {
+        let bind::Call::Entry {
             futex: Some(fields),
             ..
         } = call
-        {
-            self.enters_futex(id, fields.read(event));
-        }
+        else {
+            return None;
+        };
+        let futex = fields.read(event);
+        self.enters_futex(id, futex);
+        Some(futex)
     }
 
     /// What woke a task, as people read it.

@@ -40,15 +40,21 @@ enum Wait {
     TimeOut(i64),
     /// The same on a kernel that varies its stacks.
     TimeOutOnVariedStacks(i64),
+    /// The same, of a call of `futex`, which lies like the timer of the releases there.
+    TimeOutOfFutex(i64),
 }
 
 const PERIOD_US: i64 = 10_000;
+/// `FUTEX_WAIT_BITSET`.
+const WAIT_BITSET: i64 = 9;
 
 impl Wait {
     fn time_out_us(self) -> Option<i64> {
         match self {
-            Wait::TimeOut(after_us) | Wait::TimeOutOnVariedStacks(after_us) => Some(after_us),
-            _ => None,
+            Wait::TimeOut(after_us)
+            | Wait::TimeOutOnVariedStacks(after_us)
+            | Wait::TimeOutOfFutex(after_us) => Some(after_us),
+            Wait::Sleep | Wait::Interval => None,
         }
     }
 
@@ -56,6 +62,7 @@ impl Wait {
     fn timer(self, turn: i64, base: u64) -> u64 {
         match self {
             Wait::TimeOutOnVariedStacks(_) => base + 16 * (turn * turn) as u64,
+            Wait::TimeOutOfFutex(_) => 16 * (turn * turn) as u64 + 256 * base,
             _ => base,
         }
     }
@@ -77,6 +84,9 @@ fn cycles(wait: Wait, asleep_us: i64) -> SyntheticTrace {
         trace = trace.after(1).timer_irq_end().after(5).run(LOOP).after(100);
         if turn % 3 == 0 {
             let time_out = wait.timer(turn, 8);
+            if let Wait::TimeOutOfFutex(_) = wait {
+                trace = trace.futex((WAIT_BITSET, 0, 1));
+            }
             if let Some(after_us) = wait.time_out_us() {
                 trace = trace.hrtimer_start(time_out, begin_us + after_us);
             }
@@ -87,6 +97,9 @@ fn cycles(wait: Wait, asleep_us: i64) -> SyntheticTrace {
                     "timer_hrtimer_cancel",
                     &[("hrtimer", event::Value::Unsigned(time_out))],
                 );
+            }
+            if let Wait::TimeOutOfFutex(_) = wait {
+                trace = trace.futex_end();
             }
             trace = trace.after(50);
         }
@@ -150,6 +163,9 @@ fn a_time_out_elsewhere_that_is_no_release_is_one_of_a_lock_or_of_an_answer() {
     let varied = |after_us| cycles(Wait::TimeOutOnVariedStacks(after_us), 5_000);
     check_inside(varied(50 * PERIOD_US), Some((2, 2)));
     check_inside(varied(PERIOD_US), None);
+    let of_futex = |after_us| cycles(Wait::TimeOutOfFutex(after_us), 5_000);
+    check_inside(of_futex(50 * PERIOD_US), Some((2, 2)));
+    check_inside(of_futex(PERIOD_US), None);
 }
 
 #[test]

@@ -7,8 +7,9 @@ pub mod fault;
 pub mod process;
 pub mod quota;
 
+use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -291,6 +292,46 @@ pub fn behind_lock(duration: Duration) {
         std::thread::sleep(duration);
         drop(held);
         waits.join().expect("it ends");
+    });
+}
+
+/// A lock of the C library's for one writer or several readers.
+struct ReadersLock(UnsafeCell<libc::pthread_rwlock_t>);
+
+// SAFETY: Nobody moves it while it is in use, and the C library's functions are made for threads.
+unsafe impl Sync for ReadersLock {}
+
+impl ReadersLock {
+    fn call(&self, function: unsafe extern "C" fn(*mut libc::pthread_rwlock_t) -> i32) {
+        // SAFETY: It was initialised, and is as long-lived as the borrow.
+        assert_eq!(unsafe { function(self.0.get()) }, 0);
+    }
+}
+
+/// A victim that sleeps for a lock inside its activation, which so many readers have for that long
+/// and let go of one after the other.
+pub fn behind_readers(duration: Duration, readers: u32) {
+    let lock = ReadersLock(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER));
+    let have_it = Barrier::new(readers as usize + 1);
+    std::thread::scope(|scope| {
+        for number in 0..readers {
+            let (lock, have_it) = (&lock, &have_it);
+            scope.spawn(move || {
+                lock.call(libc::pthread_rwlock_rdlock);
+                have_it.wait();
+                std::thread::sleep(duration + Duration::from_millis(5) * number);
+                lock.call(libc::pthread_rwlock_unlock);
+            });
+        }
+        have_it.wait();
+        scope.spawn(|| {
+            become_task("scene-victim", STAGE, 10);
+            // A timer begins its activation.
+            std::thread::sleep(Duration::from_millis(2));
+            lock.call(libc::pthread_rwlock_wrlock);
+            lock.call(libc::pthread_rwlock_unlock);
+            std::thread::sleep(Duration::from_millis(2));
+        });
     });
 }
 

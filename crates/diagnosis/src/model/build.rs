@@ -19,7 +19,7 @@ use crate::finding::Basis;
 use crate::origins::Origin;
 use crate::query::{Query, Until};
 use event::evidence::{Kind, slack_floor};
-use kernel_state::bind::{self, Bound, Families, Known, Sched};
+use kernel_state::bind::{self, Bound, Families, FutexCommand, Known, Sched};
 use kernel_state::{Actions, Cycles, Kernel, OtherClocks};
 
 /// Builds a [`Model`] event by event.
@@ -197,7 +197,10 @@ impl Builder {
                 self.state_dump(dump, event);
             }
             Known::Call(call) => {
-                kernel.note_call(event, cpu, call);
+                let futex = kernel.note_call(event, cpu, call);
+                if let Some((FutexCommand::WakeAll, lock)) = futex {
+                    self.evidence.saw_readers(lock);
+                }
                 self.system_call(call, cpu, time_ns);
             }
             Known::Fault { begins } => kernel.note_fault(cpu, begins),

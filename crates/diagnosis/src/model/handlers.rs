@@ -10,8 +10,8 @@ use super::timeline::{Contended, Mark, Occupant, Segment, What};
 use super::wake::By;
 use crate::StepKind;
 use event::vectors::{UNKNOWN_INTERRUPT, UNLISTED_FIRST};
-use kernel_state::Kernel;
 use kernel_state::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
+use kernel_state::{Caller, Kernel};
 
 /// A later expiry is not believed: the timer was started again where we did not see it.
 pub(super) const LATENESS_MAX_NS: i64 = 10_000_000_000;
@@ -39,7 +39,13 @@ impl Builder {
         if handler.is_of_timer() {
             let state = &self.cpus[cpu as usize];
             let current = state.current.filter(|_| state.frames.is_empty());
-            let current = current.map(|task| task.0);
+            let in_futex = kernel
+                .current(cpu)
+                .is_some_and(|id| kernel.process(id).waits_in_futex());
+            let current = current.map(|task| Caller {
+                task: task.0,
+                in_futex,
+            });
             self.cycles.timer(cpu, handler, event, current);
         }
         match handler {

@@ -24,11 +24,13 @@ pub enum BlockedOn {
     Write = 5,
     /// A lock for which it spun until now, and did not block; its owner lets go of it.
     Spin = 6,
+    /// A lock of user space that several readers had.
+    Readers = 7,
 }
 
 impl BlockedOn {
     /// All kinds, with the names that text, JSON and traces use, in the order of the values.
-    pub const NAMES: [(BlockedOn, &'static str); 7] = [
+    pub const NAMES: [(BlockedOn, &'static str); 8] = [
         (BlockedOn::Kernel, "kernel"),
         (BlockedOn::Io, "io"),
         (BlockedOn::Lock, "lock"),
@@ -36,6 +38,7 @@ impl BlockedOn {
         (BlockedOn::Fault, "fault"),
         (BlockedOn::Write, "write"),
         (BlockedOn::Spin, "spin"),
+        (BlockedOn::Readers, "readers"),
     ];
 
     /// From its value in a record.
@@ -105,7 +108,7 @@ mod tests {
         for (on, _) in BlockedOn::NAMES {
             assert_eq!(BlockedOn::from_value(on as u8), Some(on));
         }
-        assert_eq!(BlockedOn::from_value(7), None);
+        assert_eq!(BlockedOn::from_value(8), None);
     }
 
     #[test]

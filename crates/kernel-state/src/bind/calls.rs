@@ -159,8 +159,17 @@ pub enum FutexCommand {
     WaitAt(u32),
     /// It may wait.
     Wait,
-    /// It does not.
+    /// It wakes all who wait.
+    WakeAll,
+    /// It does neither.
     Other,
+}
+
+impl FutexCommand {
+    /// Whether its caller may sleep in it.
+    pub fn may_wait(self) -> bool {
+        !matches!(self, FutexCommand::WakeAll | FutexCommand::Other)
+    }
 }
 
 impl FutexFields {
@@ -189,9 +198,16 @@ impl FutexFields {
             6 | 13 => FutexCommand::Lock,
             // `FUTEX_WAIT_REQUEUE_PI`.
             11 => FutexCommand::Wait,
+            // `FUTEX_WAKE`, `_WAKE_BITSET`.
+            1 | 10 if self.wakes(event) > 1 => FutexCommand::WakeAll,
             _ => FutexCommand::Other,
         };
         (command, event.u64(self.address))
+    }
+
+    /// How many a call that wakes does at most.
+    fn wakes(&self, event: &EventView<'_>) -> i32 {
+        self.expects.map_or(0, |(count, _)| event.u64(count) as i32)
     }
 }
 

@@ -30,7 +30,9 @@ use undecided::{AllUndecided, Undecided};
 
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::{Bound, Known, Sched, WakeKind, one_kernel};
-use kernel_state::{Change, Cycles, Follow, Kernel, ProcId, Shared, Sink, Wakee, seen_until};
+use kernel_state::{
+    Caller, Change, Cycles, Follow, Kernel, ProcId, Shared, Sink, Wakee, seen_until,
+};
 
 /// What was found for all budgets, and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -223,7 +225,10 @@ impl<'a> Checker<'a> {
         if let Known::Handler(handler) = bound.known
             && let Some(cpu) = kernel.place(bound, event)
         {
-            let current = kernel.task_on(cpu).map(|task| task.0);
+            let current = kernel.task_on(cpu).map(|task| Caller {
+                task: task.0,
+                in_futex: kernel.process(task).waits_in_futex(),
+            });
             self.cycles.timer(cpu, handler, event, current);
         }
     }

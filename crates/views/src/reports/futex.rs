@@ -14,7 +14,6 @@ use super::sched::process_cell;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::top::Top;
-use kernel_state::bind::FutexCommand;
 use kernel_state::{Change, Kernel, ProcId, Topic, Topics, Waker};
 
 const ADDRESS: Column = Column::new("futex", "Futex", Kind::Text);
@@ -179,7 +178,7 @@ impl Question for Futexes {
                 process,
                 futex: Some((command, address)),
                 ..
-            } if command != FutexCommand::Other => self.enter(kernel, process, address),
+            } if command.may_wait() => self.enter(kernel, process, address),
             Change::CallExit { process, .. } => self.exit(kernel, process),
             Change::Woken { process, by, .. } => {
                 if let Some(waiting) = self.waiting.get_mut(&process.0) {
