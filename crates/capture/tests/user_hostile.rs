@@ -539,6 +539,74 @@ fn a_folder_with_many_entries_hides_nobody() {
     });
 }
 
+#[test]
+fn tens_of_thousands_that_are_refused_hide_nobody() {
+    let scene = Scene::new("refused");
+    let summary = scene.beside(|folder| {
+        let own = std::process::id();
+        for number in 0..30_000 {
+            let link = |name: String, target| {
+                std::os::unix::fs::symlink(target, folder.join(name)).expect("a link");
+            };
+            link(format!("rings-9-{number:x}"), "/");
+            link(format!("without-{own}-{:x}", now_ns() + number), "28 evil");
+        }
+    });
+    let refused = &summary.user.refused;
+    assert!(is_told(&summary, &["evil", "No space left"]), "{refused:?}");
+    assert!(is_told(&summary, &[" more in "]), "{refused:?}");
+}
+
+#[test]
+fn who_describes_more_events_than_anybody_reads_is_not_listed_and_the_others_are() {
+    let scene = Scene::new("listed");
+    let mut forged = Forged::new();
+    let described = |number: u32| event(1 + number % 60_000, &format!("e{number}"), b"\x04i\0");
+    forged.table = (0..60_000).flat_map(described).collect();
+    forged.table_bytes = (forged.table.len() as u64).next_multiple_of(4096);
+    let _many = forged.write(&scene.shared.path().join("rings-1-1"));
+    let _sound = Forged::new().write(&scene.shared.path().join("rings-1-2"));
+    let user = UserConfig::new(&["*".to_owned()]).expect("a pattern");
+    let (listed, refused) = capture::list(&user.in_directory(scene.shared.path())).expect("a list");
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let is_told = |line: &String| line.contains("rings-1-1") && line.contains("more than 4096");
+    assert!(refused.iter().any(is_told), "{refused:?}");
+}
+
+/// What this process had in memory at most, in KiB.
+fn memory_most_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("our status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let number = line.and_then(|line| line.split_ascii_whitespace().nth(1));
+    number.expect("our memory").parse().expect("a number")
+}
+
+#[test]
+fn who_looks_into_rings_takes_no_memory_for_what_they_claim() {
+    let scene = Scene::new("looked_into");
+    let mut forged = Forged::new();
+    (forged.rings, forged.ring_bytes) = (2, 1 << 32);
+    forged.control = Ring {
+        head: 1 << 32,
+        ..Ring::default()
+    };
+    let _rings = forged.write(&scene.shared.path().join("rings-1-1"));
+    let sound = Forged::new().write(&scene.shared.path().join("rings-1-2"));
+    let before = memory_most_kib();
+    let output = scene.folder.path().join("looked");
+    let found = capture::look(
+        &output,
+        Some(scene.shared.path()),
+        capture::Whose::All,
+        false,
+    );
+    drop(sound);
+    let user = found.expect("the sound one").user;
+    assert_eq!(user.events(), 1, "{user:?}");
+    let taken = memory_most_kib() - before;
+    assert!(taken < 1 << 20, "{taken} KiB");
+}
+
 /// Waits until the recorder, which is a thread of ours, has let go of one of the files of `folder`
 /// that it had mapped; for a minute at most. Other tests of this process have files of their own.
 fn wait_until_one_goes(folder: &Path) {

@@ -1,104 +1,12 @@
 //! `sudo rtscope record --user` beside other users: those who come later, those in other
 //! namespaces, and those who mean harm. Each in a shared memory of its own.
 
+mod beside_users;
 mod recorded;
 
-use std::path::Path;
 use std::process::Command;
 
-use recorded::{compile_with_probe, scratch};
-
-/// Writes 1,000 events, at a pace that its rings hold; half of them, where it is told a user, in a
-/// child that is that user's, as daemons do.
-const HONEST: &str = r#"
-#include <rtscope/event.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-int main(int count, char **words)
-{
-    for (int i = 0; i < 1000; i++) {
-        if (i == 500 && count > 1) {
-            int status = 1;
-            if (setuid((uid_t)atoi(words[1])) != 0)
-                return 1;
-            const pid_t child = fork();
-            if (child)
-                return waitpid(child, &status, 0) != child || status != 0;
-        }
-        RTSCOPE_EVENT(honest, tick, i32("i", i));
-        if (i % 20 == 0)
-            usleep(1000);
-    }
-    return 0;
-}
-"#;
-
-/// Begins to record, does what `$script` says as soon as the recorder says that it has begun, and
-/// ends the recording. Everything is in mount and pid namespaces of its own, which end with it.
-const FRAME: &str = r#"
-set -eu
-mount -t tmpfs tmpfs /dev/shm
-chmod 1777 /dev/shm
-as() { user=$1; shift; setpriv --reuid "$user" --regid "$user" --clear-groups "$@"; }
-eval "$before"
-"$rtscope" record --user 'honest:*' -o "$folder/trace" 2>"$folder/said" >"$folder/ended" &
-recorder=$!
-until grep -q '^recording' "$folder/said"; do
-    kill -0 $recorder || { cat "$folder/said" >&2; exit 1; }
-    sleep 0.02
-done
-eval "$script"
-# Whoever was recorded is gone, and so are its rings when they are read.
-kill -INT $recorder
-wait $recorder || { cat "$folder/said" >&2; exit 1; }
-cat "$folder/said" "$folder/ended"
-"#;
-
-/// What the recorder says of `script`, before which `before` was done.
-fn recorded(name: &str, before: &str, script: &str) -> (tempfile::TempDir, String) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = compile_with_probe(name, HONEST, &[]);
-    // Other users must reach it.
-    let honest = folder.path().join("honest");
-    std::fs::copy(program, &honest).expect("a copy");
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), open).expect("open to all");
-    // What never comes is not awaited for ever.
-    let mut unshare = Command::new("timeout");
-    unshare.args(["120", "unshare"]);
-    unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
-    unshare.args(["sh", "-c", FRAME]).env_remove("RTSCOPE_DIR");
-    unshare.env("rtscope", env!("CARGO_BIN_EXE_rtscope"));
-    unshare.env("folder", folder.path()).env("honest", honest);
-    unshare.env("before", before).env("script", script);
-    let text = recorded::run(&mut unshare);
-    (folder, text)
-}
-
-/// How many events of the honest program are in the trace, which babeltrace2 reads.
-fn events(folder: &Path) -> usize {
-    let mut reader = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    let text = recorded::run(reader.arg("cat").arg(folder.join("trace")));
-    let count = |text: &str| {
-        text.lines()
-            .filter(|line| line.contains(" honest:tick: "))
-            .count()
-    };
-    if recorded::exists("babeltrace2") {
-        let other = recorded::run(Command::new("babeltrace2").arg(folder.join("trace")));
-        assert_eq!(count(&other), count(&text));
-    }
-    count(&text)
-}
-
-fn check(name: &str, before: &str, script: &str, expect: usize) -> String {
-    let _root = testkit::privileged();
-    let (folder, text) = recorded(name, before, script);
-    assert_eq!(events(folder.path()), expect, "{text}");
-    let _ = std::fs::remove_dir_all(scratch().join(name));
-    text
-}
+use beside_users::{check, check_root_alone, events, recorded as recording};
 
 #[test]
 fn a_user_whose_folder_appears_later_is_recorded() {
@@ -108,13 +16,13 @@ fn a_user_whose_folder_appears_later_is_recorded() {
         while [ ! -e /dev/shm/rtscope-4001/recorder ]; do sleep 0.02; done
         as 4001 "$honest""#;
     let _root = testkit::privileged();
-    let (folder, text) = recorded("later", "", script);
+    let (folder, text) = recording("later", "", script);
     assert!(events(folder.path()) >= 1000, "{text}");
 }
 
 #[test]
 fn a_daemon_that_drops_its_privileges_is_recorded() {
-    check("daemon", "", r#""$honest" 4001"#, 1000);
+    check("daemon", "", r#""$honest" setuid 4001 fork"#, 1000);
 }
 
 #[test]
@@ -289,16 +197,6 @@ fn who_keeps_recorders_out_of_its_own_folder_hides_nobody_else() {
         "$honest"
         test "$sum" = "$(cksum /etc/hostname)""#;
     check_root_alone("kept_out", before, script);
-}
-
-/// All events of root's own process, whatever else is in the trace.
-fn check_root_alone(name: &str, before: &str, script: &str) {
-    let _root = testkit::privileged();
-    let (folder, text) = recorded(name, before, script);
-    assert!(events(folder.path()) >= 1000, "{text}");
-    let whole =
-        |line: &str| line.starts_with("honest (") && line.contains("): 1000 events, 0 lost");
-    assert!(text.lines().any(whole), "{text}");
 }
 
 /// Another user took the name of the folder of one that is not root, and may not be followed there.

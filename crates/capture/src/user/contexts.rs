@@ -320,7 +320,7 @@ impl Contexts {
     pub fn refresh(&mut self) {
         let now = StdInstant::now();
         let is_due = |at: StdInstant| now.duration_since(at) >= REFRESH;
-        let Some(host) = self.host.as_ref().filter(|_| self.is_wanted) else {
+        let Some(host) = self.host.as_mut().filter(|_| self.is_wanted) else {
             return;
         };
         if !self.listed.is_none_or(is_due) {
@@ -340,7 +340,7 @@ impl Contexts {
 
     /// What is known of a thread, asked again when it is old.
     fn thread(&mut self, tid: i32, now: StdInstant) -> Option<&ThreadFacts> {
-        let host = self.host.as_ref()?;
+        let host = self.host.as_mut()?;
         let known = self.threads.entry(tid).or_insert_with(|| Known {
             facts: host.thread(tid),
             asked: now,

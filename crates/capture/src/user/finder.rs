@@ -15,8 +15,8 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::places::{self, SHARED_MEMORY};
 
-/// More mount namespaces are not looked into, of those that one user made; root's are all that
-/// no user namespace of others has.
+/// More mount namespaces and roots are not looked into, of those that one user made; root's are all
+/// that no user namespace of others has.
 const NAMESPACES_MAX: usize = 256;
 const NAMESPACES_OF_OTHERS_MAX: usize = 64;
 /// Of one, so many directories, among so many entries.
@@ -66,8 +66,29 @@ impl Walk {
     }
 }
 
-/// A directory that was found, as it is told, and what opening it said.
-pub(super) type Found = (PathBuf, Result<Directory>);
+/// A directory that was found.
+pub(super) struct Found {
+    /// As it is told.
+    pub path: PathBuf,
+    /// What opening it said.
+    pub directory: Result<Directory>,
+    /// Who answers for it: its user; where another has made the user namespace, that one.
+    pub user: u32,
+    /// Whether it is in another mount namespace, or below another root.
+    pub is_elsewhere: bool,
+}
+
+impl Found {
+    /// The directory of `user` where everybody finds it.
+    pub fn here(path: PathBuf, user: u32, directory: Result<Directory>) -> Found {
+        Found {
+            path,
+            directory,
+            user,
+            is_elsewhere: false,
+        }
+    }
+}
 
 /// What a part of a look found.
 #[derive(Default)]
@@ -92,10 +113,10 @@ struct Looking {
     namespaces: Namespaces,
 }
 
-/// What was seen of mount namespaces in this look.
+/// What was seen of mount namespaces, and of roots in them, in this look.
 #[derive(Default)]
 struct Namespaces {
-    seen: HashSet<PathBuf>,
+    seen: HashSet<(PathBuf, PathBuf)>,
     memories: HashSet<(u64, u64)>,
     /// By the users who made them.
     counts: HashMap<u32, usize>,
@@ -172,7 +193,7 @@ fn user(name: &OsStr, part: &mut Part) {
     part.moved.extend(places::move_away(&path, user));
     if user != 0 {
         let directory = Directory::open(&path, user);
-        part.found.push((path, directory));
+        part.found.push(Found::here(path, user, directory));
     }
 }
 
@@ -180,7 +201,7 @@ impl Namespaces {
     /// All but our own are others.
     fn here() -> Namespaces {
         Namespaces {
-            seen: fs::read_link("/proc/self/ns/mnt").into_iter().collect(),
+            seen: root_of(Path::new("/proc/self")).into_iter().collect(),
             memories: places::identity(Path::new(SHARED_MEMORY))
                 .into_iter()
                 .collect(),
@@ -188,16 +209,17 @@ impl Namespaces {
         }
     }
 
-    /// The directories that a process has in a mount namespace that was not seen yet.
+    /// The directories that a process has in a mount namespace, or below a root, that was not seen
+    /// yet.
     fn add(&mut self, process: &OsStr, found: &mut Vec<Found>) {
         if !process.as_encoded_bytes()[0].is_ascii_digit() {
             return;
         }
         let process = Path::new("/proc").join(process);
-        let Ok(namespace) = fs::read_link(process.join("ns/mnt")) else {
+        let Some(root) = root_of(&process) else {
             return;
         };
-        if self.seen.contains(&namespace) {
+        if self.seen.contains(&root) {
             return;
         }
         let maker = maker(&process);
@@ -210,14 +232,14 @@ impl Namespaces {
             return;
         }
         *count += 1;
-        self.seen.insert(namespace);
-        self.add_root(&process.join("root"), found);
+        self.seen.insert(root);
+        self.add_root(&process.join("root"), maker, found);
     }
 
     /// Those of the mount namespace whose root this is, when its shared memory is another. Their
     /// names say who their users are in a user namespace of their own: here, whoever owns one is
     /// its user.
-    fn add_root(&mut self, root: &Path, found: &mut Vec<Found>) {
+    fn add_root(&mut self, root: &Path, maker: u32, found: &mut Vec<Found>) {
         let Some(memory) = shared_memory(root) else {
             return;
         };
@@ -235,13 +257,22 @@ impl Namespaces {
             if let Ok(facts) = fs::symlink_metadata(&path) {
                 let told = root.join("dev/shm").join(&name);
                 let directory = Directory::open(&path, facts.uid());
-                found.push((
-                    told.clone(),
-                    directory.map(|directory| directory.called(&told)),
-                ));
+                found.push(Found {
+                    directory: directory.map(|directory| directory.called(&told)),
+                    path: told,
+                    user: if maker == 0 { facts.uid() } else { maker },
+                    is_elsewhere: true,
+                });
             }
         }
     }
+}
+
+/// Whose files a process sees: its mount namespace, and where in it its root is (`chroot`).
+fn root_of(process: &Path) -> Option<(PathBuf, PathBuf)> {
+    let namespace = fs::read_link(process.join("ns/mnt")).ok()?;
+    let root = fs::read_link(process.join("root")).ok()?;
+    Some((namespace, root))
 }
 
 /// The shared memory below another root: a link in there leads to somewhere in there.

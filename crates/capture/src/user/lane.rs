@@ -147,6 +147,11 @@ impl Lane {
             *malformed += 1;
             return Ok(None);
         };
+        // All of it is in our memory at once: holes, which are in nobody's, are not.
+        if range.end - range.start > file.memory_bytes()? {
+            *malformed += 1;
+            return Ok(None);
+        }
         let mut lane = Lane::new(ring, range.start);
         lane.losses = losses;
         lane.losses_ns = file.layout().begin_ns.min(LATEST_NS as u64) as i64;

@@ -2,15 +2,22 @@
 
 use std::time::Duration as StdDuration;
 
-use event::{ErrorKind, Result};
+use event::{Error, ErrorKind, Result};
 use ring::{Directory, EventDescription, Liveness};
 
 use super::UserConfig;
+use super::refusals::Refusals;
 use super::wanted::{self, EventRule, Verdict};
 use super::{finder, places};
+use crate::clock::Effort;
 
 /// So long is looked for processes in other mount namespaces.
 const LOOK_MAX: StdDuration = StdDuration::from_secs(2);
+/// So much effort is made for the processes of one directory: who describes as much as a table
+/// holds, or has thousands of files, keeps nobody waiting for the list of the others.
+const LIST_MAX: StdDuration = StdDuration::from_secs(3);
+/// Of one process, so many events are listed.
+const EVENTS_MAX: usize = 4096;
 
 /// A process that runs, and those of its events that were asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +46,8 @@ pub fn list(config: &UserConfig) -> Result<(Vec<Listed>, Vec<String>)> {
             Err(error) => refused.push(format!("{error:#}")),
         }
     }
-    for (_, found) in finder::elsewhere(config.directory(), LOOK_MAX) {
-        match found {
+    for found in finder::elsewhere(config.directory(), LOOK_MAX) {
+        match found.directory {
             Ok(directory) => list_in(&directory, config.rules(), &mut listed, &mut refused)?,
             Err(error) => refused.push(format!("{error:#}")),
         }
@@ -55,12 +62,23 @@ fn list_in(
     listed: &mut Vec<Listed>,
     refused: &mut Vec<String>,
 ) -> Result<()> {
-    for name in directory.names()? {
-        match events_of(directory, &name, rules) {
+    let effort = Effort::begin();
+    let names = directory.names()?;
+    let mut refusals = Refusals::default();
+    for (place, name) in names.iter().enumerate() {
+        if effort.spent() > LIST_MAX {
+            let what = format!("{} processes are not listed", names.len() - place);
+            let error = Error::new(ErrorKind::Unsupported, what);
+            let error = error.found(format!("the others of {}", directory.path().display()));
+            refused.push(format!("{:#}", error.fix("list fewer, with RTSCOPE_DIR")));
+            break;
+        }
+        match events_of(directory, name, rules) {
             Ok(found) => listed.extend(found),
-            Err(error) => refused.push(format!("{error:#}")),
+            Err(error) => refusals.add(directory.path(), &error),
         }
     }
+    refused.extend(refusals.into_said());
     Ok(())
 }
 
@@ -78,6 +96,12 @@ fn events_of(directory: &Directory, name: &str, rules: &[EventRule]) -> Result<O
         let is_new = events.iter().all(|other| !is_same(other, event));
         if is_wanted && is_new {
             events.push(event.clone());
+        }
+        if events.len() > EVENTS_MAX {
+            let what = format!("{name} has too many events to be listed");
+            return Err(Error::new(ErrorKind::Unsupported, what)
+                .found(format!("more than {EVENTS_MAX} that are meant"))
+                .fix("name those that you mean"));
         }
     }
     let layout = file.layout();

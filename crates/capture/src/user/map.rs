@@ -1,7 +1,7 @@
 //! The map of a process in its trace: LTTng's statedump of the programs and libraries that it has
 //! loaded, so that addresses have names when the process is gone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -30,6 +30,10 @@ const LOOK_SHARE: StdDuration = StdDuration::from_millis(10);
 const MAPPINGS_BYTES_MAX: u64 = 8 << 20;
 /// More programs and libraries of one process are not told.
 const OBJECTS_MAX: usize = 4096;
+/// The looks at all processes of a directory take one part in this many of the time, and a bit: who
+/// maps tens of thousands of pieces of files keeps the recorder from nobody's rings.
+const LOOK_PARTS: u32 = 16;
+const LOOK_BIT: StdDuration = StdDuration::from_millis(250);
 
 /// The stream class, behind that of the events.
 pub(super) fn stream() -> StreamMeta {
@@ -86,11 +90,37 @@ pub(super) fn look_period(processes: usize) -> StdDuration {
     LOOK_PERIOD.saturating_add(LOOK_SHARE.saturating_mul(processes))
 }
 
+/// What it may take to ask the kernel for the maps of the processes of a directory.
+pub(super) struct LookBudget {
+    begin: StdInstant,
+    spent: StdDuration,
+}
+
+impl Default for LookBudget {
+    fn default() -> LookBudget {
+        LookBudget {
+            begin: StdInstant::now(),
+            spent: StdDuration::ZERO,
+        }
+    }
+}
+
+impl LookBudget {
+    /// Does `look`, where there is something left for it.
+    fn spend(&mut self, look: impl FnOnce()) {
+        if self.spent <= self.begin.elapsed() / LOOK_PARTS + LOOK_BIT {
+            let begin = StdInstant::now();
+            look();
+            self.spent += begin.elapsed();
+        }
+    }
+}
+
 /// What a process has loaded, on its way into its trace.
 #[derive(Default)]
 pub(super) struct ProcessMap {
     /// What was told last of each address where something begins.
-    known: HashMap<u64, LoadedObject>,
+    known: BTreeMap<u64, LoadedObject>,
     /// What is not in the trace yet.
     waiting: Vec<LoadedObject>,
     /// How many were told in all.
@@ -120,14 +150,19 @@ impl ProcessMap {
 
     /// What the kernel says, once in so long: a library without events tells nobody that it came.
     /// Only of processes of our own pid namespace; of others what they noted must do.
-    pub fn ask_kernel(&mut self, file: &RingFile, period: StdDuration) {
-        if self.looked.is_some_and(|at| at.elapsed() < period) {
-            return;
+    pub fn ask_kernel(&mut self, file: &RingFile, period: StdDuration, budget: &mut LookBudget) {
+        let is_due = self.looked.is_none_or(|at| at.elapsed() >= period);
+        if is_due && self.told < OBJECTS_MAX {
+            budget.spend(|| self.look(file));
         }
-        self.look(file);
     }
 
-    /// The same at once: at the end of a recording.
+    /// At the end of a recording, the same.
+    pub fn look_last(&mut self, file: &RingFile, budget: &mut LookBudget) {
+        self.ask_kernel(file, StdDuration::ZERO, budget);
+    }
+
+    /// The same at once.
     pub fn look(&mut self, file: &RingFile) {
         self.looked = Some(StdInstant::now());
         // A process that just ended has no mappings any more.
@@ -143,12 +178,12 @@ impl ProcessMap {
             return;
         }
         let now_ns = crate::clock::monotonic().as_ns().max(0) as u64;
-        for (object, inode) in mapped_objects(&mappings) {
-            let overlaps = |known: &&LoadedObject| {
-                known.begin < object.begin + object.size_bytes
-                    && object.begin < known.begin + known.size_bytes
-            };
-            let mut there = self.known.values().filter(overlaps).peekable();
+        for (object, inode) in mapped_objects(&mappings).into_iter().take(OBJECTS_MAX) {
+            let end = object.begin.saturating_add(object.size_bytes);
+            // None of them overlaps another.
+            let before_end = self.known.range(..end).rev().map(|(_, known)| known);
+            let reaches = |known: &&LoadedObject| end_of(known) > object.begin;
+            let mut there = before_end.take_while(reaches).peekable();
             let is_known = there.peek().is_some() && there.all(|known| known.path == object.path);
             if !is_known && is_there(&object, inode) {
                 self.add(LoadedObject {
@@ -165,10 +200,12 @@ impl ProcessMap {
             return;
         }
         self.told += 1;
-        let end = object.begin.saturating_add(object.size_bytes);
-        self.known.retain(|_, known| {
-            known.begin >= end || known.begin.saturating_add(known.size_bytes) <= object.begin
-        });
+        let before_end = self.known.range(..end_of(&object)).rev();
+        let reaches = |(_, known): &(&u64, &LoadedObject)| end_of(known) > object.begin;
+        let gone: Vec<u64> = before_end.take_while(reaches).map(|(at, _)| *at).collect();
+        for at in gone {
+            self.known.remove(&at);
+        }
         self.known.insert(object.begin, object.clone());
         self.waiting.push(object);
     }
@@ -244,6 +281,10 @@ impl ProcessMap {
         stream.covers(end.max(stream.end()))?;
         Ok(stream.finish()?.size_bytes)
     }
+}
+
+fn end_of(object: &LoadedObject) -> u64 {
+    object.begin.saturating_add(object.size_bytes)
 }
 
 /// What the process `pid` has in its memory now: programs and libraries whose files are still
@@ -365,6 +406,21 @@ fn kernel_page(line: &str) -> Option<LoadedCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_look_that_takes_long_is_not_taken_again_at_once() {
+        let mut budget = LookBudget::default();
+        let mut looks = 0;
+        budget.spend(|| {
+            looks += 1;
+            std::thread::sleep(LOOK_BIT * 2);
+        });
+        budget.spend(|| looks += 1);
+        assert_eq!(looks, 1);
+        budget.begin -= LOOK_BIT * LOOK_PARTS * 2;
+        budget.spend(|| looks += 1);
+        assert_eq!(looks, 2);
+    }
 
     #[test]
     fn our_own_code_is_among_what_the_kernel_says() {

@@ -3,6 +3,7 @@
 mod app_contexts;
 mod classes;
 mod clock;
+mod config;
 mod contexts;
 mod filter;
 mod finder;
@@ -25,6 +26,7 @@ mod session;
 mod wanted;
 mod written;
 
+pub use config::UserConfig;
 pub use forgotten::left_by_killed_recorders;
 pub(crate) use forgotten::{switch_off, switch_off_left_by};
 pub use list::{Listed, list};
@@ -34,6 +36,6 @@ pub(crate) use map::{loaded_code, loaded_objects};
 pub(crate) use places::{directories, is_named, make_way, own};
 pub use process::UserProcess;
 pub use room::RING_BYTES_USUAL;
+pub use session::UserSummary;
 pub(crate) use session::{PARTS, UserFigures, UserRecorder, UserTarget, UserTurn};
-pub use session::{UserConfig, UserSummary};
 pub use wanted::LOG_LEVELS;

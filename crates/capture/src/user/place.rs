@@ -1,23 +1,26 @@
 //! A directory of rings one of whose recorders we are: its processes come, are read in turns and
 //! end there, and what one of them does is its own affair.
 
+mod finding;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Error, ErrorKind, Result};
-use ring::{Announced, Directory, RecorderLock, RingFile};
+use ring::{Announced, Directory, RecorderLock};
 
 use super::clock::CounterClock;
+use super::finder::Found;
 use super::forgotten::Forgotten;
-use super::former;
+use super::map::LookBudget;
 use super::process::{Ended, Process};
 use super::recorders::{self, Recorders};
 use super::refusals::Refusals;
 use super::session::{Shared, UserSummary};
-use crate::clock::Effort;
 use crate::{clock, descriptors, housekeeping};
+use finding::Looked;
 
 /// So long what was announced stays beside what follows it.
 const FORMER_STAYS: StdDuration = StdDuration::from_secs(1);
@@ -30,11 +33,6 @@ const PROCESSES_MAX: usize = 4096;
 /// All processes of one directory have so many events and fields, some 100 MB of the recorder's
 /// memory; beyond, those go that have more than their share.
 const DESCRIBED_MAX: usize = 1 << 18;
-/// Descriptions of so many bytes are read in a moment.
-const LIGHT_BYTES_MAX: u64 = 64 << 10;
-/// The time of a directory's last change is as fine as this. What changes so shortly behind a look
-/// may not show.
-const CHANGE_WIDTH_NS: i128 = 50_000_000;
 
 /// What a turn read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,6 +104,11 @@ pub(super) fn is_everybodys(error: &Error) -> bool {
 pub(super) struct Place {
     directory: Rc<Directory>,
     identity: (u64, u64),
+    /// Who answers for it.
+    user: u32,
+    /// Whether it is found again and again, or gone; and how many looks have not found it.
+    is_elsewhere: bool,
+    missed: u32,
     recorders: Recorders,
     session: Announced,
     /// What was announced before, and until when: who lists the directory just now may have passed
@@ -118,6 +121,8 @@ pub(super) struct Place {
     processes: Vec<Process>,
     /// Whose turn is next.
     next: usize,
+    /// What it may take to ask the kernel for the maps of all.
+    look_budget: LookBudget,
     names: HashSet<String>,
     /// Files that were read to their ends, and stay for other recorders.
     left: HashSet<String>,
@@ -138,30 +143,18 @@ pub(super) struct Place {
     _lock: RecorderLock,
 }
 
-/// How far the looks into the directory are.
-#[derive(Default)]
-struct Looked {
-    /// When the directory had changed last as of the last look, once that saw all.
-    unchanged_since_ns: Option<i128>,
-    /// Whether the look that goes on left something for the next.
-    leaves_some: bool,
-    /// Whether all was seen once.
-    is_through: bool,
-    /// Whether the look that goes on passes by some for want of room or time, and whether the last
-    /// one did.
-    passes_by: bool,
-    passed_by: bool,
-}
-
 impl Place {
     /// Becomes a recorder of a directory, under the number `own`, and announces the session in it.
-    pub fn take(directory: Directory, own: u64, lines: &[String]) -> Result<Place> {
-        let directory = Rc::new(directory);
+    pub fn take(found: Found, own: u64, lines: &[String]) -> Result<Place> {
+        let directory = Rc::new(found.directory?);
         let lock = directory.lock()?;
         let forgotten = Forgotten::take(&directory, &lock)?;
         let session = directory.announce(lines)?;
         Ok(Place {
             identity: directory.identity()?,
+            user: found.user,
+            is_elsewhere: found.is_elsewhere,
+            missed: 0,
             recorders: Recorders::new(own, lock.is_first(), Rc::clone(&directory)),
             directory,
             session,
@@ -170,6 +163,7 @@ impl Place {
             forgotten,
             processes: Vec::new(),
             next: 0,
+            look_budget: LookBudget::default(),
             names: HashSet::new(),
             left: HashSet::new(),
             waiting: HashSet::new(),
@@ -183,9 +177,20 @@ impl Place {
         })
     }
 
-    /// Whose it is.
-    pub fn owner(&self) -> u32 {
-        self.directory.owner()
+    /// Who answers for it: its owner, or who made the namespace that it is in.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// Takes note that a look found it.
+    pub fn is_found(&mut self) {
+        self.missed = 0;
+    }
+
+    /// Takes note that a look is over; gives how many did not find it, of those elsewhere.
+    pub fn was_missed(&mut self) -> u32 {
+        self.missed += u32::from(self.is_elsewhere);
+        self.missed
     }
 
     /// What it is, wherever it is found.
@@ -213,182 +218,6 @@ impl Place {
     /// Whether nothing more comes from here.
     pub fn is_over(&self) -> bool {
         self.is_closed && self.processes.is_empty()
-    }
-
-    /// Attaches to processes that are new, for as long as a turn lasts.
-    pub fn find(&mut self, shared: &Shared, refusals: &mut Refusals) -> Result<()> {
-        if self.is_closed {
-            return Ok(());
-        }
-        self.directory.check_is_there()?;
-        let now_ns = i128::from(clock::wall_ns());
-        let changed_ns = self.directory.changed_ns()?;
-        if self.looked.unchanged_since_ns == Some(changed_ns) {
-            return Ok(());
-        }
-        let effort = Effort::begin();
-        let seen = self.directory.look()?;
-        refusals.without_rings(&self.directory, seen.without_rings, shared.wanted.begin_ns);
-        let mut heavy = Vec::new();
-        if seen.is_whole {
-            let is_there = |name: &String| seen.rings.binary_search(name).is_ok();
-            self.left.retain(is_there);
-        }
-        for name in seen.rings {
-            if self.names.contains(&name) || self.left.contains(&name) {
-                continue;
-            }
-            if self.processes.len() >= self.processes_max {
-                self.waiting.insert(name);
-                self.looked.leaves_some = true;
-                self.looked.passes_by = true;
-                continue;
-            }
-            if effort.spent() > TURN_MAX {
-                self.looked.leaves_some = true;
-                self.looked.passes_by = true;
-                break;
-            }
-            heavy.extend(self.find_one(name, LIGHT_BYTES_MAX, shared, refusals));
-        }
-        // Last: they take time, in which others are not seen.
-        for name in heavy {
-            if effort.spent() > TURN_MAX {
-                self.looked.leaves_some = true;
-                break;
-            }
-            self.find_one(name, u64::MAX, shared, refusals);
-        }
-        if seen.is_all {
-            let is_settled = !self.looked.leaves_some && now_ns - changed_ns > CHANGE_WIDTH_NS;
-            self.looked.unchanged_since_ns = is_settled.then_some(changed_ns);
-            self.looked.is_through |= !self.looked.leaves_some;
-            self.looked.leaves_some = false;
-            self.looked.passed_by = std::mem::take(&mut self.looked.passes_by);
-        }
-        Ok(())
-    }
-
-    /// Whether processes wait that there was no room for beside the others, or no time.
-    pub fn is_crowded(&self) -> bool {
-        (self.looked.passes_by || self.looked.passed_by) && !self.is_closed
-    }
-
-    /// Says how many were not recorded because others were, if any, and where nobody could even say
-    /// that it has no rings.
-    pub fn say_left_out(&self, refusals: &mut Refusals) {
-        let path = self.directory.path();
-        let facts = rustix::fs::statvfs(path);
-        if facts.is_ok_and(|facts| facts.f_files > 0 && facts.f_favail == 0) {
-            let folder = path.display();
-            let what = format!("programs that start can make no rings in {folder}");
-            let error = Error::new(ErrorKind::StorageFull, what)
-                .found("no free inode: its file system has as many files as it can")
-                .fix(format!(
-                    "remove some (df -i {folder}), or mount it with more (nr_inodes=)"
-                ));
-            refusals.add(path, &error);
-        }
-        let is_out = |name: &String| !self.left.contains(name) && !refusals.knows(&path.join(name));
-        let count = match self.is_crowded() {
-            true => self.directory.count(is_out).unwrap_or_default(),
-            false => 0,
-        };
-        let count = count.max(self.waiting.len());
-        if count > 0 {
-            refusals.add(path, &self.left_out(count));
-        }
-        if self.unread > 0 {
-            refusals.add(path, &former::left_unread(self.unread, path));
-        }
-    }
-
-    fn left_out(&self, count: usize) -> Error {
-        let path = self.directory.path().display();
-        let fix = match self.processes_max < PROCESSES_MAX {
-            true => {
-                let files = descriptors::needed(PROCESSES_MAX);
-                format!("raise 'ulimit -Hn' (to {files}), or record fewer with RTSCOPE_DIR")
-            }
-            false => {
-                "give some another folder by RTSCOPE_DIR, and that a recorder of its own".into()
-            }
-        };
-        let what = format!("{count} processes of {path} were not recorded");
-        Error::new(ErrorKind::Unsupported, what)
-            .found(format!("{} others at the same time", self.processes_max))
-            .fix(format!(
-                "{fix}; what those left that have ended: rtscope recover"
-            ))
-    }
-
-    /// Takes a process that is new; gives its name back where it has described more than so much.
-    fn find_one(
-        &mut self,
-        name: String,
-        described_bytes_max: u64,
-        shared: &Shared,
-        refusals: &mut Refusals,
-    ) -> Option<String> {
-        let path = self.directory.path().join(&name);
-        if refusals.knows(&path) {
-            return None;
-        }
-        let taken = match self.directory.rings(&name) {
-            // The process is not through with making it.
-            Ok(None) => {
-                self.looked.leaves_some = true;
-                return None;
-            }
-            Ok(Some(file)) if file.described_bytes() > described_bytes_max => return Some(name),
-            Ok(Some(file)) if former::is_past(&file, shared, &self.recorders) => {
-                self.unread += usize::from(former::is_unread(&file, &self.recorders));
-                self.names.insert(name);
-                return None;
-            }
-            Ok(Some(file)) => {
-                self.unread += usize::from(former::is_unread(&file, &self.recorders));
-                self.attach(file, shared)
-            }
-            Err(error) => Err(error),
-        };
-        self.waiting.remove(&name);
-        match taken {
-            Ok((process, identity)) => {
-                self.processes.push(process);
-                self.identities.insert(identity, name.clone());
-                self.names.insert(name);
-            }
-            Err(error) => refusals.add_at(path, &error),
-        }
-        None
-    }
-
-    fn attach(&self, file: RingFile, shared: &Shared) -> Result<(Process, (u64, u64))> {
-        let name = file.name();
-        let identity = file.identity();
-        if let Some(other) = self.identities.get(&identity) {
-            let what = format!("the rings {name} are recorded already");
-            let found = format!("another name of {other}");
-            return Err(Error::new(ErrorKind::AlreadyExists, what).found(found));
-        }
-        let (rings, most) = (file.layout().rings, self.cpus);
-        if rings > most {
-            let what = format!("the rings {name} are not of this machine");
-            let found = format!("{rings} rings, {most} CPUs are possible here");
-            return Err(Error::new(ErrorKind::Unsupported, what)
-                .found(found)
-                .fix("rtscope recover reads the rings of another machine"));
-        }
-        let directory = Rc::clone(&self.directory);
-        let recorders = (&self.recorders, &self.forgotten);
-        let mut process = Process::attach(directory, file, &shared.common(), recorders)?;
-        if let Some(error) = self.is_too_much(&process, true) {
-            // What could not be switched off is not read either.
-            let _ = process.stop(clock::monotonic(), &shared.common());
-            return Err(error);
-        }
-        Ok((process, identity))
     }
 
     /// Leaves the last pair of both clocks in all files.
@@ -423,7 +252,7 @@ impl Place {
             let process = &mut self.processes[self.next];
             // Asked before the last reading, so that nothing can come after it.
             let dead = process.has_died(now);
-            let is_over = match process.poll(clock, &shared.common()) {
+            let is_over = match process.poll(clock, &shared.common(), &mut self.look_budget) {
                 Ok(of_process) => {
                     read = read.and(of_process);
                     dead && !of_process.is_behind
@@ -484,7 +313,11 @@ impl Place {
             outcome.refusals.add_at(process.path(), &error);
         }
         let name = process.name().to_owned();
-        let ended = process.finish(clock, &shared.common(), &self.recorders);
+        let ended = process.finish(
+            clock,
+            &shared.common(),
+            (&self.recorders, &mut self.look_budget),
+        );
         if ended.stays {
             self.left.insert(name);
         }
@@ -512,7 +345,8 @@ impl Place {
     ) -> Result<()> {
         let mut turned = Ok(());
         for index in 0..self.processes.len() {
-            let ended = self.processes[index].turn_over(clock, &shared.common());
+            let ended =
+                self.processes[index].turn_over(clock, &shared.common(), &mut self.look_budget);
             turned = turned.and(outcome.take(self.path(), ended));
         }
         turned
@@ -590,7 +424,11 @@ impl Place {
         for process in std::mem::take(&mut self.processes) {
             // It may live, and is not to be recorded anew.
             self.left.insert(process.name().to_owned());
-            let ended = process.finish(clock, &shared.common(), &self.recorders);
+            let ended = process.finish(
+                clock,
+                &shared.common(),
+                (&self.recorders, &mut self.look_budget),
+            );
             finished = finished.and(outcome.take(self.path(), ended));
         }
         self.names.clear();
@@ -616,52 +454,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_for_whom_there_was_no_room_are_counted_with_what_helps() {
-        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
-        let owner = rustix::process::geteuid().as_raw();
-        let directory = Directory::open(folder.path(), owner).expect("a directory");
-        let mut place = Place::take(directory, 7, &["app".to_owned()]).expect("ours");
-        for number in 0..5000 {
-            std::fs::write(folder.path().join(format!("rings-{number}-1")), "").expect("a file");
-        }
-        place.left.insert("rings-7-1".to_owned());
-        let mut check = |passed_by: bool, processes_max: usize, expect: &[&str]| {
-            let mut refusals = Refusals::default();
-            place.looked.passed_by = passed_by;
-            place.processes_max = processes_max;
-            place.say_left_out(&mut refusals);
-            let said = refusals.into_said();
-            assert_eq!(said.len(), usize::from(passed_by), "{said:?}");
-            for part in expect {
-                assert!(said[0].contains(part), "no '{part}' in {said:?}");
-            }
-        };
-        check(false, 12, &[]);
-        let files = [
-            "4999 processes of",
-            "12 others",
-            "'ulimit -Hn' (to 49152)",
-            "recover",
-        ];
-        check(true, 12, &files);
-        check(true, PROCESSES_MAX, &["4096 others", "by RTSCOPE_DIR"]);
-        // Those that have ended since are counted too.
-        let gone = (0..6000).map(|number| format!("rings-{number}-2"));
-        place.waiting = gone.collect();
-        let mut refusals = Refusals::default();
-        place.looked.passed_by = false;
-        place.say_left_out(&mut refusals);
-        let said = refusals.into_said();
-        assert!(said[0].contains("6000 processes of"), "{said:?}");
-    }
-
-    #[test]
     fn who_looks_for_lines_while_they_change_finds_some() {
         let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let owner = rustix::process::geteuid().as_raw();
         let open = || Directory::open(folder.path(), owner).expect("a directory");
         let lines = ["app".to_owned()];
-        let mut place = Place::take(open(), 7, &lines).expect("ours");
+        let found = Found::here(folder.path().to_owned(), owner, Ok(open()));
+        let mut place = Place::take(found, 7, &lines).expect("ours");
         // What makes listing it take some time.
         for number in 0..2000 {
             std::fs::write(folder.path().join(format!("rings-{number}")), "").expect("a file");

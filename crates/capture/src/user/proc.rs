@@ -1,8 +1,10 @@
 //! What the kernel says of a traced process and its threads in `/proc`. The traced threads notice
 //! nothing of it.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ring::RingFile;
 
@@ -23,6 +25,9 @@ pub(super) struct ThreadFacts {
 pub(super) const IDS: usize = 6;
 /// What an id is called that has no number in a namespace.
 pub(super) const UNKNOWN_ID: u32 = u32::MAX;
+
+/// The threads of a process are listed in one part in this many of the time.
+const LISTING_PARTS: u32 = 16;
 
 /// How a user namespace numbers users or groups: `/proc/PID/uid_map`, as we read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,6 +110,42 @@ pub(super) struct HostProcess {
     is_of_our_namespace: bool,
     users: IdMap,
     groups: IdMap,
+    /// Of another namespace: where its threads are, by the ids that it sees.
+    tasks: Tasks,
+}
+
+/// The threads of a process of another pid namespace. Who looks for one must ask about each, so all
+/// are listed at once, and not again for each that was not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Tasks {
+    folders: HashMap<i32, PathBuf>,
+    listed: Option<StdInstant>,
+    took: StdDuration,
+}
+
+impl Tasks {
+    fn list(&mut self, folder: &Path) {
+        let begin = StdInstant::now();
+        let seen = |folder: PathBuf| Some((inner_id(&folder)?, folder));
+        self.folders = folders_in(&folder.join("task")).filter_map(seen).collect();
+        (self.listed, self.took) = (Some(begin), begin.elapsed());
+    }
+
+    /// The folder of a thread. One that is not known may have come since.
+    fn find(&mut self, tid: i32, folder: &Path) -> Option<PathBuf> {
+        let may_list = self
+            .listed
+            .is_none_or(|at| at.elapsed() > self.took * LISTING_PARTS);
+        if may_list && !self.folders.contains_key(&tid) {
+            self.list(folder);
+        }
+        self.folders.get(&tid).cloned()
+    }
+}
+
+fn folders_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path())
 }
 
 impl HostProcess {
@@ -116,9 +157,8 @@ impl HostProcess {
         if has_rings(&own, file) {
             return Some(HostProcess::new(own, true));
         }
-        let mut folders = fs::read_dir("/proc").ok()?.flatten().map(|e| e.path());
-        let folder =
-            folders.find(|folder| inner_id(folder) == Some(pid) && has_rings(folder, file))?;
+        let folder = folders_in(Path::new("/proc"))
+            .find(|folder| inner_id(folder) == Some(pid) && has_rings(folder, file))?;
         Some(HostProcess::new(folder, false))
     }
 
@@ -128,26 +168,27 @@ impl HostProcess {
             is_of_our_namespace,
             users: map("uid_map"),
             groups: map("gid_map"),
+            tasks: Tasks::default(),
             folder,
         }
     }
 
     /// The ids of its threads as it sees them.
-    pub fn threads(&self) -> Vec<i32> {
-        let entries = fs::read_dir(self.folder.join("task")).into_iter().flatten();
-        let folders = entries.flatten().map(|entry| entry.path());
-        folders.filter_map(|folder| self.seen(&folder)).collect()
+    pub fn threads(&mut self) -> Vec<i32> {
+        if !self.is_of_our_namespace {
+            self.tasks.list(&self.folder);
+            return self.tasks.folders.keys().copied().collect();
+        }
+        let number = |folder: PathBuf| folder.file_name()?.to_str()?.parse().ok();
+        let folders = folders_in(&self.folder.join("task"));
+        folders.filter_map(number).collect()
     }
 
     /// What a thread is now; none when it is gone.
-    pub fn thread(&self, tid: i32) -> Option<ThreadFacts> {
-        let tasks = self.folder.join("task");
+    pub fn thread(&mut self, tid: i32) -> Option<ThreadFacts> {
         let folder = match self.is_of_our_namespace {
-            true => tasks.join(tid.to_string()),
-            false => {
-                let mut folders = fs::read_dir(tasks).ok()?.flatten().map(|e| e.path());
-                folders.find(|folder| self.seen(folder) == Some(tid))?
-            }
+            true => self.folder.join("task").join(tid.to_string()),
+            false => self.tasks.find(tid, &self.folder)?,
         };
         let facts = stat(&fs::read_to_string(folder.join("stat")).ok()?)?;
         let status = fs::read_to_string(folder.join("status")).ok()?;
@@ -177,14 +218,6 @@ impl HostProcess {
         let link = fs::read_link(self.folder.join("ns").join(kind)).ok()?;
         let (_, number) = link.to_str()?.split_once('[')?;
         number.strip_suffix(']')?.parse().ok()
-    }
-
-    /// As the process sees the thread in this folder.
-    fn seen(&self, folder: &Path) -> Option<i32> {
-        match self.is_of_our_namespace {
-            true => folder.file_name()?.to_str()?.parse().ok(),
-            false => inner_id(folder),
-        }
     }
 }
 
@@ -251,6 +284,7 @@ mod tests {
         let process = HostProcess {
             folder: PathBuf::new(),
             is_of_our_namespace: true,
+            tasks: Tasks::default(),
             users: IdMap::parse(
                 "         0     100000      65536\n      70000          5          1\n",
             ),
@@ -259,6 +293,22 @@ mod tests {
         let status = "Name:\tx\nUid:\t100007\t5\t6\t6\nGid:\t1\t2\t3\t3\n";
         assert_eq!(process.ids(status), [7, 70_000, UNKNOWN_ID, 1, 2, 3]);
         assert_eq!(process.ids("nonsense"), [UNKNOWN_ID; IDS]);
+    }
+
+    #[test]
+    fn threads_that_are_not_there_are_not_looked_for_each_by_each() {
+        let own = Path::new("/proc/self");
+        let main = std::process::id() as i32;
+        let mut tasks = Tasks::default();
+        assert!(tasks.find(main, own).is_some_and(|folder| folder.exists()));
+        // As of a process with so many threads that a list of them takes an hour.
+        tasks.took = StdDuration::from_secs(3600);
+        let listed = tasks.listed;
+        for tid in 0..1000 {
+            assert_eq!(tasks.find(-tid, own), None);
+        }
+        assert!(tasks.find(main, own).is_some());
+        assert_eq!(tasks.listed, listed);
     }
 
     #[test]

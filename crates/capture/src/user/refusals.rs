@@ -15,7 +15,7 @@ const SAID_MAX: usize = 20;
 const OF_PROCESS: &str = "rtscope_probe";
 /// The largest that Linux gives back (`MAX_ERRNO`).
 const ERRNO_MAX: i32 = 4095;
-/// So many files are remembered as bad; those that are gone are forgotten then.
+/// So many files are remembered as bad before those that are gone are forgotten.
 const KNOWN_MAX: usize = 8192;
 
 /// The refusals of a recording.
@@ -25,6 +25,8 @@ pub(super) struct Refusals {
     /// By directories: the processes of one user silence nobody else's.
     counts: BTreeMap<PathBuf, usize>,
     known: HashSet<PathBuf>,
+    /// So many of them were there when it was last asked.
+    known_there: usize,
 }
 
 impl Refusals {
@@ -45,8 +47,11 @@ impl Refusals {
     /// The same of a file, which is not looked at again.
     pub fn add_at(&mut self, path: PathBuf, error: &Error) {
         self.add(path.parent().unwrap_or(&path), error);
-        if self.known.len() >= KNOWN_MAX {
+        // Twice as many each time: who keeps thousands of them does not have all asked about again
+        // for each that is new.
+        if self.known.len() >= KNOWN_MAX.max(self.known_there.saturating_mul(2)) {
             self.known.retain(|path| path.symlink_metadata().is_ok());
+            self.known_there = self.known.len();
         }
         self.known.insert(path);
     }

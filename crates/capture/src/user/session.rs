@@ -3,6 +3,7 @@
 //! Nobody wakes the recorder: it looks into the rings now and then, from a thread on housekeeping
 //! CPUs, the more often the fuller it finds them.
 
+mod finding;
 mod turn;
 
 use std::collections::HashSet;
@@ -15,24 +16,25 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::Outlet;
 use event::{Cpu, Error, ErrorKind, Instant, Result};
-use ring::Directory;
 
-use super::app_contexts::{self, AppContext};
+use super::app_contexts::AppContext;
 use super::clock::CounterClock;
+use super::config::UserConfig;
 use super::contexts::{self, Context};
 use super::finder::Finder;
 use super::forgotten;
 use super::map;
 use super::metadata::Folders;
 use super::place::{Outcome, Place, Read, TURN_MAX};
-use super::places::{self, SHARED_MEMORY};
+use super::places::SHARED_MEMORY;
 use super::process::{Common, UserProcess};
 use super::recorders;
 use super::room::{self, LateRoom, RingRoom};
-use super::wanted::{self, EventRule};
+use super::wanted::EventRule;
 use crate::clock::Effort;
 use crate::progress::{Progress, Source};
 use crate::{clock, descriptors, housekeeping};
+use finding::FIND_MAX;
 use turn::Asked;
 pub(crate) use turn::{UserFigures, UserTurn};
 
@@ -42,8 +44,6 @@ const PERIOD_MIN: StdDuration = StdDuration::from_micros(500);
 /// A fuller ring is looked at twice as often, an emptier one half as often.
 const FULL: f64 = 0.25;
 const EMPTY: f64 = 0.03;
-/// So much effort is made to find the processes that are there when a recording begins or ends.
-const FIND_MAX: StdDuration = StdDuration::from_secs(2);
 /// So much effort is made in the end for processes that there was no room for beside the others.
 const CROWD_MAX: StdDuration = StdDuration::from_secs(5);
 /// So long a trace that is written is not said to be complete because some ring is not.
@@ -51,124 +51,12 @@ const BEHIND_MAX: StdDuration = StdDuration::from_secs(1);
 /// So long the processes of all users are read in one turn: who is many users keeps others waiting
 /// no longer.
 const TURNS_MAX: StdDuration = StdDuration::from_millis(100);
-/// How often directories are looked for, and how long at once while others wait.
+/// How often directories are looked for.
 const PLACES_PERIOD: StdDuration = StdDuration::from_millis(250);
-const PLACES_SLICE: StdDuration = StdDuration::from_millis(5);
-/// Directories that are recorded at the same time.
-const PLACES_MAX: usize = 1024;
 /// How often files get a pair of both clocks.
 const PAIR_PERIOD: StdDuration = StdDuration::from_millis(100);
 /// Below the root of a trace: where those of processes are.
 pub(crate) const PARTS: &str = "ust/pid";
-
-/// Which events of which processes to record.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UserConfig {
-    /// As they were written.
-    words: Vec<String>,
-    rules: Vec<EventRule>,
-    contexts: Vec<Context>,
-    app_contexts: Vec<AppContext>,
-    directory: Option<PathBuf>,
-    ring_bytes: Option<u64>,
-    user_bytes: Option<u64>,
-}
-
-impl UserConfig {
-    /// From words such as `npt:*` or `npt:*:warning i > 5`: `GLOB[:LEVEL][ FILTER]`. A pattern
-    /// without a colon names providers; patterns without a filter may stand in a list.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for what can be none.
-    pub fn new(words: &[String]) -> Result<Self> {
-        let mut rules = Vec::new();
-        for word in words {
-            rules.extend(wanted::parse(word)?);
-        }
-        Ok(UserConfig {
-            words: words.to_vec(),
-            rules,
-            contexts: Vec::new(),
-            app_contexts: Vec::new(),
-            directory: None,
-            ring_bytes: None,
-            user_bytes: None,
-        })
-    }
-
-    /// Leaves out the events that match one of these patterns, whatever else they match.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for what can be none.
-    pub fn without(mut self, words: &[String]) -> Result<Self> {
-        let left_out = wanted::left_out(words)?;
-        for rule in &mut self.rules {
-            rule.leave_out(&left_out);
-        }
-        Ok(self)
-    }
-
-    /// Programs that start during the recording make rings of so many bytes for each CPU.
-    pub fn with_rings(mut self, bytes: Option<u64>) -> Self {
-        self.ring_bytes = bytes;
-        self
-    }
-
-    /// All programs of a user together have so much memory for their rings at most.
-    pub fn with_rings_per_user(mut self, bytes: Option<u64>) -> Self {
-        self.user_bytes = bytes;
-        self
-    }
-
-    /// What [`UserConfig::with_rings_per_user`] was told.
-    pub fn user_bytes(&self) -> Option<u64> {
-        self.user_bytes
-    }
-
-    /// The bytes of rings that were asked for.
-    pub fn ring_bytes(&self) -> Option<u64> {
-        self.ring_bytes
-    }
-
-    /// Events carry these contexts too, by LTTng's names: `procname`, `prio`, `pid_ns`,
-    /// `$app.PROVIDER:CONTEXT`…
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a word that is none; what the kernel says of performance
-    /// counters.
-    pub fn with_contexts(mut self, words: &[String]) -> Result<Self> {
-        let (app_contexts, words) = app_contexts::parted(words)?;
-        self.app_contexts = app_contexts;
-        self.contexts = contexts::parse(&words)?;
-        Ok(self)
-    }
-
-    /// Whether events of applications can carry what is called so.
-    pub fn has_context(word: &str) -> bool {
-        let told = app_contexts::parted(&[word.to_owned()]);
-        told.is_ok_and(|(_, words)| words.is_empty() || contexts::parse(&words).is_ok())
-    }
-
-    /// Looks for processes in `directory` alone, as `RTSCOPE_DIR` tells them.
-    pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.directory = Some(directory.into());
-        self
-    }
-
-    /// The directory that was asked for.
-    pub fn directory(&self) -> Option<&Path> {
-        self.directory.as_deref()
-    }
-
-    pub(super) fn rules(&self) -> &[EventRule] {
-        &self.rules
-    }
-
-    /// As it was written.
-    pub fn words(&self) -> &[String] {
-        &self.words
-    }
-}
 
 /// What all applications gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -437,74 +325,6 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes the directories that are ours.
-    fn take_own(&mut self) -> Result<()> {
-        let own = places::own(self.asked.as_deref());
-        let mut moved = Vec::new();
-        let directory = places::open_own(&own.0, own.1, &mut moved);
-        self.say_moved(&moved);
-        self.take(&own.0, directory, true)
-    }
-
-    fn say_moved(&mut self, moved: &[Error]) {
-        for problem in moved {
-            let refusals = &mut self.outcome.refusals;
-            refusals.add(Path::new(SHARED_MEMORY), problem);
-        }
-    }
-
-    /// Takes directories of others that are new: they come with the first traced process of a user.
-    /// Looks for them for a slice of time, or until all were seen, at `most` so long.
-    fn find_places(&mut self, most: StdDuration) -> Result<()> {
-        let effort = Effort::begin();
-        loop {
-            let part = self.finder.look(PLACES_SLICE);
-            self.say_moved(&part.moved);
-            for (path, directory) in part.found {
-                self.take(&path, directory, false)?;
-            }
-            if part.is_all {
-                self.places_found = Some(StdInstant::now());
-                return Ok(());
-            }
-            self.places_found = None;
-            if effort.spent() >= most {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Takes a directory, unless it was taken or refused before. An error is that of one of ours.
-    fn take(&mut self, path: &Path, directory: Result<Directory>, ours: bool) -> Result<()> {
-        let identity = match &directory {
-            Ok(directory) => Some(directory.identity()?),
-            Err(_) => places::identity(path),
-        };
-        let known = |place: &Place| Some(place.identity()) == identity;
-        if self.places.iter().any(known) {
-            return Ok(());
-        }
-        if !ours && self.places.len() >= PLACES_MAX {
-            let error = Error::new(ErrorKind::Unsupported, "some users are not recorded")
-                .found(format!("{PLACES_MAX} directories of rings"))
-                .fix("name one: RTSCOPE_DIR");
-            if self.refused.insert((0, 0)) {
-                self.outcome.refusals.add(path, &error);
-            }
-            return Ok(());
-        }
-        match directory.and_then(|directory| Place::take(directory, self.id, &self.lines)) {
-            Ok(place) => self.places.push(place),
-            Err(error) if ours => return Err(error),
-            Err(error) => {
-                if identity.is_some_and(|identity| self.refused.insert(identity)) {
-                    self.outcome.refusals.add(path, &error);
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn run(
         &mut self,
         stop: &AtomicBool,
@@ -571,13 +391,13 @@ impl Session {
         let processes = self.places.iter().map(Place::processes).sum();
         self.shared.look_period = map::look_period(processes);
         let mut read = Read::default();
-        let owners: Vec<u32> = self.places.iter().map(Place::owner).collect();
+        let owners: Vec<u32> = self.places.iter().map(Place::user).collect();
         let users = owners.iter().collect::<HashSet<_>>().len() as u32;
         for place in &mut self.places {
             if leaves_pair {
                 place.leave_pair(&self.clock);
             }
-            let of_owner = owners.iter().filter(|owner| **owner == place.owner());
+            let of_owner = owners.iter().filter(|owner| **owner == place.user());
             let of_user = TURN_MAX.min(TURNS_MAX / users.max(1));
             let slice = of_user / of_owner.count().max(1) as u32;
             let shared = (&self.shared, slice);
@@ -585,51 +405,6 @@ impl Session {
             read = read.and(of_place);
         }
         Ok(read)
-    }
-
-    /// Attaches to processes that are new: to some of each directory.
-    fn find(&mut self) {
-        for index in 0..self.places.len() {
-            let found = self.places[index].find(&self.shared, &mut self.outcome.refusals);
-            // Whoever took the directory away ends what would have been recorded there alone.
-            if let Err(error) = found {
-                let place = &mut self.places[index];
-                self.outcome.refusals.add(place.path(), &error);
-                place.close();
-            }
-        }
-        self.places.retain(|place| !place.is_over());
-    }
-
-    /// Tells who starts from now on how large its rings may be, by what others have.
-    fn tell_room(&mut self) {
-        let used_bytes = self.places.iter().map(Place::ring_bytes);
-        let used_bytes = used_bytes.fold(0, u64::saturating_add);
-        self.shared.late_room.note(used_bytes);
-        if !self.room.note(used_bytes) {
-            return;
-        }
-        for line in &mut self.lines {
-            if RingRoom::is_line(line) {
-                *line = self.room.line();
-            }
-        }
-        for place in &mut self.places {
-            // Where it is no more, nobody starts; others go by what they were told before.
-            let _ = place.announce(&self.lines);
-        }
-    }
-
-    /// The same of all that are there now, within reason.
-    fn find_all(&mut self) {
-        let effort = Effort::begin();
-        loop {
-            self.find();
-            let is_done = self.places.iter().all(Place::has_seen_all);
-            if is_done || effort.spent() > FIND_MAX {
-                return;
-            }
-        }
     }
 
     fn finish(mut self) -> Result<UserSummary> {

@@ -6,6 +6,7 @@ use ring::{ClockKind, Liveness, Losses, Switch};
 
 use super::{Common, Ended, Process, Recorders, UserProcess};
 use crate::user::clock::CounterClock;
+use crate::user::map::LookBudget;
 use crate::user::metadata::Ending;
 use crate::user::place::is_everybodys;
 
@@ -53,11 +54,11 @@ impl Process {
         mut self,
         clock: &mut CounterClock,
         common: &Common,
-        recorders: &Recorders,
+        (recorders, budget): (&Recorders, &mut LookBudget),
     ) -> Ended {
         let dead = self.is_dead_for_sure();
         let end = self.stopped.unwrap_or(Instant::MIN);
-        let read = self.read_to_the_end(clock, common);
+        let read = self.read_to_the_end(clock, common, budget);
         let mut ended = self.close(clock, end);
         // Also when the disk is full: nobody must go on writing for us.
         let left = match (dead, common.keeps_the_dead) {
@@ -106,12 +107,17 @@ impl Process {
 
     /// Ends its trace here, and goes on in another: what is read from now on goes to the trace
     /// that the next `common` names.
-    pub fn turn_over(&mut self, clock: &mut CounterClock, common: &Common) -> Ended {
+    pub fn turn_over(
+        &mut self,
+        clock: &mut CounterClock,
+        common: &Common,
+        budget: &mut LookBudget,
+    ) -> Ended {
         let mut whole_until = Instant::MIN;
         let mut polled = Ok(());
         for _ in 0..TURN_PASSES_MAX {
             let begin = crate::clock::monotonic();
-            match self.poll(clock, common) {
+            match self.poll(clock, common, budget) {
                 Ok(read) if read.is_behind => (),
                 Ok(_) => {
                     whole_until = begin;
@@ -140,9 +146,14 @@ impl Process {
     }
 
     /// Reads what is left, unless something failed before.
-    fn read_to_the_end(&mut self, clock: &mut CounterClock, common: &Common) -> Result<()> {
+    fn read_to_the_end(
+        &mut self,
+        clock: &mut CounterClock,
+        common: &Common,
+        budget: &mut LookBudget,
+    ) -> Result<()> {
         if !common.in_flight {
-            self.map.look(&self.file);
+            self.map.look_last(&self.file, budget);
         }
         let memory_bytes = self.file.memory_bytes()?;
         let most_bytes = memory_bytes
@@ -151,7 +162,7 @@ impl Process {
         let mut read_bytes: u64 = 0;
         loop {
             let before: Vec<u64> = self.lanes.iter().map(|lane| lane.next).collect();
-            let read = self.poll(clock, common)?;
+            let read = self.poll(clock, common, budget)?;
             let passed = self.lanes.iter().zip(before);
             let passed = passed.map(|(lane, before)| lane.next.saturating_sub(before));
             read_bytes = passed.fold(read_bytes, u64::saturating_add);
