@@ -1,6 +1,6 @@
-//! `sudo rtscope record --user` beside programs that are where recorders seldom look: below
-//! another root, in another mount namespace, run with the rights of another user, in a shared memory
-//! that is mounted otherwise; and beside users who make so many of these that others could be passed
+//! `sudo rtscope record --user` beside programs that are where recorders seldom look: below another
+//! root, in another mount namespace, run with the rights of another user, in a shared memory that
+//! is mounted otherwise; and beside users who make so many of these that others could be passed
 //! by.
 
 mod beside_users;
