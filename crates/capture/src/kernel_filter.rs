@@ -32,11 +32,7 @@ pub(crate) fn filters<'c>(
         let full_name = event.to_string();
         let mut all = formats.iter();
         let Some(format) = all.find(|format| format.full_name() == full_name) else {
-            return Err(
-                Error::new(ErrorKind::InvalidInput, "a filter on an event not recorded")
-                    .found(format!("{event}: {text}"))
-                    .fix(format!("add --events {event}")),
-            );
+            return Err(not_recorded(event, text));
         };
         let words = in_kernel_words(&Expr::parse(text)?, text, &layout(format))?;
         let joined = match (found.remove(event), words) {
@@ -50,6 +46,13 @@ pub(crate) fn filters<'c>(
     Ok(found
         .filter_map(|(event, words)| Some((event, words?)))
         .collect())
+}
+
+/// Refuses a filter of an event that does not come.
+pub(crate) fn not_recorded(event: &EventName, text: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, "a filter on an event not recorded")
+        .found(format!("{event}: {text}"))
+        .fix(format!("add --events {event}"))
 }
 
 /// The event as the recording has it without a filter, and what the kernel has of it.

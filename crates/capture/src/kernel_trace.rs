@@ -11,6 +11,7 @@ use ctf::writer::{
 use event::{Cpu, EventClass, Instant, Result, Tid, TimeRange};
 use host::groups::Kept;
 
+use crate::channels::RingId;
 use crate::evidence::{self, Encoded};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups, class_of_current};
 use crate::statedump::{self, LoadedProgram, StateDump};
@@ -19,9 +20,9 @@ use crate::statedump::{self, LoadedProgram, StateDump};
 const KERNEL_STREAM: usize = 0;
 const EVIDENCE_STREAM: usize = 1;
 /// The name that LTTng gives its first channel.
-const CHANNEL_NAME: &str = "channel0";
+pub(crate) const CHANNEL_NAME: &str = "channel0";
 /// The file of the state dump: a stream of its own, because events were recorded meanwhile.
-const STATEDUMP_FILE: &str = "statedump_0";
+pub(crate) const STATEDUMP_FILE: &str = "statedump_0";
 
 /// How the files are called that say what of the evidence was overwritten.
 const EVIDENCE_GONE_FILE: &str = "evidence_gone";
@@ -38,6 +39,8 @@ pub(crate) struct KernelTrace {
     current_class: u32,
     /// The stream class of what carries no call stacks.
     bare_stream: usize,
+    /// That of the first channel beside `channel0`; the others follow.
+    named_stream: usize,
 }
 
 impl KernelTrace {
@@ -86,12 +89,19 @@ impl KernelTrace {
         let kernel: Vec<EventClass> = kernel.collect();
         let current_class = (kernel.len() - calls.len()) as u32 - 1;
         let shared = classes.shared();
-        // The same classes, and numbers: what others than ftrace tell has no stacks.
+        // The same classes and numbers in all of them.
+        let channel = |name: &str| StreamMeta {
+            event_context: shared.clone(),
+            ..stream(name, kernel.clone())
+        };
+        // What others than ftrace tell has no stacks.
         let bare = (!shared.is_empty()).then(|| stream("state", kernel.clone()));
-        let mut streams = vec![StreamMeta {
-            event_context: shared,
-            ..stream(CHANNEL_NAME, kernel)
-        }];
+        let mut streams = vec![channel(CHANNEL_NAME)];
+        let named: Vec<StreamMeta> = classes
+            .channels()
+            .iter()
+            .map(|name| channel(name))
+            .collect();
         if with_evidence {
             streams.push(stream(
                 "evidence",
@@ -100,6 +110,8 @@ impl KernelTrace {
         }
         let bare_stream = bare.as_ref().map_or(KERNEL_STREAM, |_| streams.len());
         streams.extend(bare);
+        let named_stream = streams.len();
+        streams.extend(named);
         let meta = TraceMeta {
             environment,
             uuid,
@@ -114,6 +126,7 @@ impl KernelTrace {
             uuid,
             current_class,
             bare_stream,
+            named_stream,
         })
     }
 
@@ -122,11 +135,20 @@ impl KernelTrace {
         self.writer.tell(outlet);
     }
 
-    /// The converter of `cpu`'s pages.
+    /// The converter of the pages that `cpu` has in the first channel.
     pub(crate) fn cpu(&mut self, cpu: Cpu, groups: &Arc<ThreadGroups>) -> Result<CpuConverter> {
-        let stream = self.writer.stream(KERNEL_STREAM, cpu)?;
+        self.ring(RingId { channel: 0, cpu }, groups)
+    }
+
+    /// The converter of a ring's pages.
+    pub(crate) fn ring(
+        &mut self,
+        ring: RingId,
+        groups: &Arc<ThreadGroups>,
+    ) -> Result<CpuConverter> {
+        let stream = self.stream(ring)?;
         Ok(CpuConverter::new(
-            cpu,
+            ring.cpu,
             Arc::clone(&self.classes),
             Arc::clone(groups),
             (stream, self.current_class),
@@ -134,11 +156,15 @@ impl KernelTrace {
     }
 
     /// A stream for the system calls of each of `cpus`, and the number of their first class.
-    pub(crate) fn calls(&mut self, cpus: &[Cpu]) -> Result<(Vec<(Cpu, StreamWriter)>, u32)> {
+    pub(crate) fn calls(&mut self, cpus: &[Cpu]) -> Result<(Vec<(RingId, StreamWriter)>, u32)> {
         let (writer, class) = (&mut self.writer, self.bare_stream);
         let stream = |cpu: &Cpu| {
             let name = format!("{CALLS_FILE}_{}", cpu.0);
-            Ok((*cpu, writer.stream_file(class, &name, *cpu)?))
+            let ring = RingId {
+                channel: 0,
+                cpu: *cpu,
+            };
+            Ok((ring, writer.stream_file(class, &name, *cpu)?))
         };
         let streams: Result<Vec<_>> = cpus.iter().map(stream).collect();
         Ok((streams?, self.current_class + 1))
@@ -201,10 +227,20 @@ impl KernelTrace {
         statedump::write_quota(stream, first_class, (begin, end), kept)
     }
 
-    /// A stream for the events of each of `cpus`.
-    pub(crate) fn streams(&mut self, cpus: &[Cpu]) -> Result<Vec<(Cpu, StreamWriter)>> {
-        let stream = |cpu: &Cpu| Ok((*cpu, self.writer.stream(KERNEL_STREAM, *cpu)?));
-        cpus.iter().map(stream).collect()
+    /// A stream for the events of each of `rings`.
+    pub(crate) fn streams(&mut self, rings: &[RingId]) -> Result<Vec<(RingId, StreamWriter)>> {
+        rings
+            .iter()
+            .map(|ring| Ok((*ring, self.stream(*ring)?)))
+            .collect()
+    }
+
+    fn stream(&mut self, ring: RingId) -> Result<StreamWriter> {
+        let class = match ring.channel {
+            0 => KERNEL_STREAM,
+            named => self.named_stream + named - 1,
+        };
+        self.writer.stream(class, ring.cpu)
     }
 
     /// Writes hits and records, in order of time, into a stream per CPU that covers `window`; what

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as StdInstant;
 
-use bpf_host::ContextRing;
-use event::{Cpu, Instant, Result};
-use ftrace::{CpuStatistics, Instance, PagePipe};
+use event::{Instant, Result};
+use ftrace::{CpuStatistics, Page};
 
+use crate::channels::{Ring, RingId};
 use crate::clock;
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals};
 use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::turn::{Ended, Turns};
 
-/// What became of one CPU's events.
+/// What became of one CPU's events, in one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuRecord {
+    /// Which of the channels.
+    pub channel: usize,
     /// What was written.
     pub written: CpuTotals,
     /// What the kernel's ring counted.
@@ -38,49 +40,48 @@ impl CpuRecord {
 
 /// One CPU's way from its ring to its stream.
 pub(crate) struct Lane<'a> {
-    pipe: &'a mut PagePipe,
+    ring: Ring<'a>,
     converter: CpuConverter,
     page: Vec<u8>,
-    /// What BPF reads at its events.
-    contexts: Option<ContextRing>,
     /// What the ring counted when it was emptied last.
     statistics: CpuStatistics,
 }
 
 impl<'a> Lane<'a> {
-    pub(crate) fn new(pipe: &'a mut PagePipe, converter: CpuConverter) -> Self {
-        let page = vec![0; pipe.page_size_bytes()];
+    pub(crate) fn new(ring: Ring<'a>, converter: CpuConverter) -> Self {
+        let page = vec![0; ring.pipe.page_size_bytes()];
         Lane {
-            pipe,
+            ring,
             converter,
             page,
-            contexts: None,
             statistics: CpuStatistics::default(),
         }
     }
 
-    /// The same, of whose events BPF reads what comes by this ring.
-    pub(crate) fn with_contexts(self, contexts: Option<ContextRing>) -> Self {
-        Lane { contexts, ..self }
+    /// Whose ring it is.
+    pub(crate) fn id(&self) -> RingId {
+        self.ring.id
     }
 
-    /// Whose ring it is.
-    pub(crate) fn cpu(&self) -> Cpu {
-        self.pipe.cpu()
+    fn count(&self) -> Result<CpuStatistics> {
+        self.ring.instance.statistics(self.ring.id.cpu)
     }
 
     /// Empties the ring; gives up after `pages_max` so that one busy CPU does not starve others.
     /// False when it gave up.
-    fn empty(&mut self, instance: &Instance, pages_max: usize) -> Result<bool> {
+    fn empty(&mut self, pages_max: usize) -> Result<bool> {
+        let counted_ns = clock::monotonic().as_ns().max(0) as u64;
         // Before the first read: what was overwritten until now lies before what is read next.
-        self.statistics = instance.statistics(self.pipe.cpu())?;
+        self.statistics = self.count()?;
         let overrun = self.statistics.overrun;
         for _ in 0..pages_max {
-            if !self.pipe.read_page(&mut self.page)? {
+            if !self.ring.pipe.read_page(&mut self.page)? {
+                self.say_refused(None)?;
                 return Ok(true);
             }
+            self.say_refused(Some(counted_ns))?;
             // Behind the page: all that was read at its events is in the ring.
-            if let Some(contexts) = &mut self.contexts {
+            if let Some(contexts) = &mut self.ring.contexts {
                 let (moments, bytes) = (self.converter.moments(), contexts.record_bytes());
                 contexts.take(|records, is_full| moments.add(records, bytes, is_full))?;
             }
@@ -91,12 +92,29 @@ impl<'a> Lane<'a> {
         Ok(false)
     }
 
+    /// Says what a full ring has refused: that lies behind all that was in it when it was counted,
+    /// and before a page that begins later, or, where none came, what comes next.
+    fn say_refused(&mut self, counted_ns: Option<u64>) -> Result<()> {
+        if !self.ring.refuses || self.statistics.lost() <= self.converter.discarded() {
+            return Ok(());
+        }
+        let layout = self.converter.layout();
+        let is_later = counted_ns.is_none_or(|counted_ns| {
+            Page::parse(&layout, &self.page).is_ok_and(|page| page.time_ns >= counted_ns)
+        });
+        match is_later {
+            true => self.converter.lost(self.statistics.lost()),
+            false => Ok(()),
+        }
+    }
+
     /// The last losses, and the end of the stream.
-    fn finish(mut self, instance: &Instance) -> Result<CpuRecord> {
-        let statistics = instance.statistics(self.pipe.cpu())?;
+    fn finish(mut self) -> Result<CpuRecord> {
+        let statistics = self.count()?;
         self.converter.lost(statistics.lost())?;
         self.converter.covers(clock::monotonic())?;
         Ok(CpuRecord {
+            channel: self.ring.id.channel,
             written: self.converter.finish()?,
             statistics,
         })
@@ -116,7 +134,6 @@ pub(crate) fn shares<T>(lanes: Vec<T>, count: usize) -> Vec<Vec<T>> {
 /// A reader of some lanes, and who is told how far it is.
 pub(crate) struct Reader<'a> {
     lanes: Vec<Lane<'a>>,
-    instance: &'a Instance,
     progress: (Arc<Progress>, Source),
     flushed: StdInstant,
     /// Where streams come from that take over; the progress that is told from then on.
@@ -125,14 +142,9 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(
-        lanes: Vec<Lane<'a>>,
-        instance: &'a Instance,
-        progress: (Arc<Progress>, Source),
-    ) -> Self {
+    pub(crate) fn new(lanes: Vec<Lane<'a>>, progress: (Arc<Progress>, Source)) -> Self {
         Reader {
             lanes,
-            instance,
             progress,
             flushed: StdInstant::now(),
             turns: None,
@@ -155,10 +167,10 @@ impl<'a> Reader<'a> {
             let pages_max = if last { usize::MAX } else { 4096 };
             let mut is_empty = true;
             for lane in &mut self.lanes {
-                let lane_is_empty = lane.empty(self.instance, pages_max)?;
+                let lane_is_empty = lane.empty(pages_max)?;
                 is_empty &= lane_is_empty;
                 if let Some(turns) = &self.turns {
-                    turns.fills.note(lane.pipe.cpu(), &lane.statistics);
+                    turns.fills.note(lane.id(), &lane.statistics);
                 }
             }
             self.end_turn(is_empty, begin_at)?;
@@ -176,8 +188,7 @@ impl<'a> Reader<'a> {
                 self.progress.0.reached(self.progress.1, begin_at)?;
             }
             if last {
-                let lanes = self.lanes.into_iter();
-                return lanes.map(|lane| lane.finish(self.instance)).collect();
+                return self.lanes.into_iter().map(Lane::finish).collect();
             }
             std::thread::sleep(POLL_PERIOD.saturating_sub(begin.elapsed()));
         }
@@ -191,10 +202,8 @@ impl<'a> Reader<'a> {
             .and_then(|turns| turns.asked.try_recv().ok());
         let Some(mut turn) = turn else { return };
         for lane in &mut self.lanes {
-            let own = turn
-                .streams
-                .iter()
-                .position(|(cpu, _)| *cpu == lane.pipe.cpu());
+            let mut streams = turn.streams.iter();
+            let own = streams.position(|(ring, _)| *ring == lane.id());
             if let Some(place) = own {
                 lane.converter
                     .turn_to(turn.at, turn.streams.swap_remove(place).1);

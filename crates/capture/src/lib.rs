@@ -9,6 +9,7 @@
 mod boot;
 mod boot_words;
 pub mod capabilities;
+mod channels;
 mod clock;
 mod cost;
 mod descriptors;
@@ -53,6 +54,7 @@ mod ways;
 
 pub use boot::{BootSummary, import_boot};
 pub use boot_words::{BootMemory, BootWords};
+pub use channels::Channel;
 pub use cost::Cost;
 pub use descriptors::with_given_limit;
 pub use environment::own_command_line;

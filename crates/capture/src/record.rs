@@ -13,6 +13,7 @@ use ctf::writer::{EnvValue, Outlet, StagedDir, StreamWriter};
 use event::{Duration, Error, ErrorKind, Instant, Result, Tid};
 use ftrace::{EventName, Instance, Tracefs};
 
+use crate::channels::{self, Channels, Division, channel_names};
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{KernelClasses, KernelContexts, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
@@ -24,7 +25,7 @@ use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::quotas::QuotaLog;
 use crate::raw::RawFacts;
 use crate::record_config::{RecordConfig, RecordSummary};
-use crate::recorder::{FORK, Mode, Recorder, RecorderConfig};
+use crate::recorder::{FORK, Mode, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::{OfMemory, StateDump};
 use crate::stream::Streamed;
@@ -36,6 +37,8 @@ use crate::ways::{Lanes, Read};
 use crate::{clock, descriptors, environment, housekeeping};
 use host::capabilities::Capabilities;
 
+/// How often it is looked at whether somebody took the folder away.
+const FOLDER_PERIOD: StdDuration = StdDuration::from_millis(500);
 /// More reader threads than this gain nothing.
 pub(crate) const READERS_MAX: usize = 8;
 
@@ -88,11 +91,12 @@ pub fn record(
             };
             record_kernel(config, capabilities, written, (begin, offset), environment)
         }
-        None => record_nothing_else(config, &failed),
+        None => record_nothing_else(config, (&failed, staged.path())),
     };
     // Also after an error: no process may be left switched on.
     let user = user.map(UserRecorder::finish).transpose();
     let recorded = match recorded {
+        Err(_) if !staged.path().is_dir() => return Err(folder_is_gone(config)),
         Err(full) if full.kind() == ErrorKind::StorageFull && holds_packets(staged.path()) => {
             // The mark stays: readers say that events are missing behind the end of each stream.
             progress.stay();
@@ -162,7 +166,7 @@ pub fn fly(config: &RecordConfig, capabilities: &Capabilities) -> Result<()> {
     let cpus = housekeeping::cpus(&capabilities.machine, config.cpus.as_deref());
     let target = UserTarget::in_flight(cpus, Arc::clone(&failed));
     let recorder = UserRecorder::start(user, target)?;
-    let waited = wait(config, &failed, None);
+    let waited = wait(config, (&failed, None), None);
     recorder.finish()?;
     waited.map(|_| ())
 }
@@ -238,9 +242,12 @@ impl Recorded {
 }
 
 /// Waits for the end while applications alone are recorded.
-fn record_nothing_else(config: &RecordConfig, failed: &AtomicBool) -> Result<Recorded> {
+fn record_nothing_else(
+    config: &RecordConfig,
+    (failed, root): (&AtomicBool, &Path),
+) -> Result<Recorded> {
     let started = StdInstant::now();
-    let command_status = wait(config, failed, None)?;
+    let command_status = wait(config, (failed, Some(root)), None)?;
     Ok(Recorded {
         cpus: Vec::new(),
         calls: CallsSummary::default(),
@@ -286,8 +293,9 @@ fn record_kernel(
     let (staged, contexts) = (written.staged, config.contexts.on(capabilities));
     let recorders = (&recorder, calls.as_mut());
     let says = (environment, (begin, offset));
-    let mut trace = create_trace(&written, &contexts, recorders, says)?;
-    let absent = recorder.selected().absent.clone();
+    let names = channel_names(&config.channels);
+    let mut trace = create_trace(&written, (&contexts, names), recorders, says)?;
+    let absent = recorder.absent().to_vec();
     let left_out = recorder.left_out();
     let tracked = config.track.as_ref().map(|_| recorder.tracked());
     let tracked = (begin, tracked.transpose()?);
@@ -298,13 +306,12 @@ fn record_kernel(
         facts.begin(staged.path(), &recorder.formats())
     };
     let raw = config.raw.then(begin_raw).transpose()?;
-    let rings = recorder.context_rings();
-    let (instance, pipes) = recorder.parts();
+    let (instances, rings) = recorder.parts();
     let lanes = match &raw {
-        Some(_) => Lanes::raw((pipes, rings), staged.path())?,
-        None => Lanes::ctf((pipes, rings), &mut trace, &groups, begin)?,
+        Some(_) => Lanes::raw(rings, staged.path())?,
+        None => Lanes::ctf(rings, &mut trace, &groups, begin)?,
     };
-    let of_functions = (instance, !config.functions.is_empty());
+    let of_functions = (&instances[..], !config.functions.is_empty());
     let tracker = |track| Tracker::new(track, of_functions, calls.as_ref());
     let mut tracked = Tracked {
         tracker: config.track.as_ref().map(tracker).transpose()?,
@@ -316,7 +323,7 @@ fn record_kernel(
     };
     let readers = (lanes, calls);
     let tasks = (capabilities, &mut tracked);
-    let (ran, command_status, ended) = run(config, instance, readers, tasks, &written)?;
+    let (ran, command_status, ended) = run(config, &instances, readers, tasks, &written)?;
     let dump_events = dump_events + tracked.end()?;
     let (cpus, mut calls) = ran;
     let (of_raw, cpus): (Vec<_>, Vec<_>) = cpus.into_iter().unzip();
@@ -339,11 +346,12 @@ fn record_kernel(
 /// Begins the trace, and the streams of system calls.
 fn create_trace(
     written: &Written<'_>,
-    contexts: &KernelContexts,
-    (recorder, calls): (&Recorder, Option<&mut SyscallRecorder>),
+    (contexts, channels): (&KernelContexts, Vec<String>),
+    (recorder, calls): (&Channels, Option<&mut SyscallRecorder>),
     (environment, (begin, offset)): (Vec<(String, EnvValue)>, (Instant, i64)),
 ) -> Result<KernelTrace> {
     let classes = KernelClasses::compile(&recorder.formats()).carrying(contexts);
+    let classes = classes.in_channels(channels);
     let of_calls = calls.as_ref().map_or(&[][..], |calls| calls.classes());
     let (root, classes) = (written.staged.path(), (Arc::new(classes), of_calls));
     let mut trace = KernelTrace::create(root, classes, environment, offset, false)?;
@@ -381,9 +389,9 @@ fn begin_dump(
     Ok((dumped, events))
 }
 
-pub(crate) type Started = (Recorder, Option<SyscallRecorder>, Option<Error>);
+pub(crate) type Started = (Channels, Option<SyscallRecorder>, Option<Error>);
 
-/// ftrace's recorder, and that of system calls when any are wanted and this kernel can.
+/// ftrace's recorders, and that of system calls when any are wanted and this kernel can.
 /// Else also why not.
 pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
     let tracefs = Tracefs::find()?;
@@ -392,7 +400,7 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
         .transpose()?;
     let tracked = config.track.as_ref().map(Track::first).transpose()?;
     let mut events = with_probes(&config.events, probes.as_ref());
-    if tracked.is_some() {
+    if tracked.is_some() && config.channels.is_empty() {
         // A trace has to say who joins those that are tracked.
         events = events.with(FORK);
     }
@@ -409,28 +417,34 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
         contexts: config.contexts.clone(),
     };
     let available = tracefs.available_events()?;
-    let selected = events.resolve(&available)?;
+    let first = config.has_first.then_some(&events);
+    let mut division = Division::of(first, &config.channels, &available)?;
+    if tracked.is_some() {
+        channels::with_fork(&mut division, &available);
+    }
+    let start = |without| Channels::start(&recorder_config(without), &config.channels, &division);
     let is_filtered = |event: &EventName| config.filters.iter().any(|(of, _)| of == event);
-    let wanted = Wanted::of(&selected.events, &available, is_filtered);
+    let wanted = Wanted::of(&division.all(), &available, is_filtered);
     let is_asked = wanted.is_some();
-    let waits = || events.has_default().then(Wanted::waits);
+    let waits = || (config.has_first && events.has_default()).then(Wanted::waits);
     let Some(wanted) = wanted.or_else(waits) else {
-        let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
-        return Ok((recorder.with_probes(probes), None, None));
+        return Ok((start(BTreeSet::new())?.with_probes(probes), None, None));
     };
-    let recorder = Recorder::start(&recorder_config(wanted.events.clone()))?;
-    let (cpus, bytes) = (recorder.cpus(), config.buffer_bytes_per_cpu);
+    let recorders = start(wanted.events.clone())?;
+    let bytes = (&config.channels[..], config.buffer_bytes_per_cpu);
+    let bytes = channels::calls_bytes(bytes, &division, &wanted.events);
+    let cpus = recorders.cpus();
     let whose = (config.own_calls, tracked.clone());
     match SyscallRecorder::start(wanted, &config.contexts, (&cpus, bytes), whose) {
-        Ok(calls) => Ok((recorder.with_probes(probes), Some(calls), None)),
+        Ok(calls) => Ok((recorders.with_probes(probes), Some(calls), None)),
         Err(error) if is_asked && error.kind() == ErrorKind::StorageFull => Err(error),
         // What reads the trace says what it cannot tell without.
-        Err(_) if !is_asked => Ok((recorder.with_probes(probes), None, None)),
+        Err(_) if !is_asked => Ok((recorders.with_probes(probes), None, None)),
         // ftrace has their numbers, and no more.
         Err(refused) => {
-            drop(recorder);
-            let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
-            Ok((recorder.with_probes(probes), None, Some(refused)))
+            drop(recorders);
+            let recorders = start(BTreeSet::new())?;
+            Ok((recorders.with_probes(probes), None, Some(refused)))
         }
     }
 }
@@ -446,7 +460,7 @@ type Ran = ((Vec<Read>, CallsSummary), Option<ExitStatus>, StdInstant);
 /// Starts readers and command, waits for the end, stops the rings, gathers what was written.
 fn run(
     config: &RecordConfig,
-    instance: &Instance,
+    instances: &[&Instance],
     (lanes, calls): (Lanes<'_>, Option<SyscallRecorder>),
     (capabilities, tracked): (&Capabilities, &mut Tracked<'_>),
     written: &Written<'_>,
@@ -463,7 +477,7 @@ fn run(
                 let progress = (Arc::clone(written.progress), written.progress.source());
                 scope.spawn(move || {
                     housekeeping::pin(cpus);
-                    let result = share.read(instance, progress, drained);
+                    let result = share.read(progress, drained);
                     if result.is_err() {
                         failed.store(true, Ordering::Release);
                     }
@@ -484,8 +498,9 @@ fn run(
             })
         });
         written.progress.over(written.source)?;
-        let waited = wait(config, written.failed, Some(tracked));
-        let stopped = instance.stop();
+        let root = Some(written.staged.path());
+        let waited = wait(config, (written.failed, root), Some(tracked));
+        let stopped = channels::stop(instances);
         let ended = StdInstant::now();
         drained.store(true, Ordering::Release);
         let mut records = Vec::new();
@@ -506,17 +521,21 @@ fn run(
             return Err(error);
         }
         stopped?;
-        records.sort_by_key(|(_, record)| record.written.cpu);
+        records.sort_by_key(|(_, record)| (record.channel, record.written.cpu));
         Ok(((records, calls?), waited?, ended))
     })
 }
 
-/// Waits for the first of: duration over, command ended, flag raised, reader failed.
+/// Waits for the first of: duration over, command ended, flag raised, reader failed; `root` is the
+/// folder that is written to.
 fn wait(
     config: &RecordConfig,
-    failed: &AtomicBool,
+    (failed, root): (&AtomicBool, Option<&Path>),
     mut tracked: Option<&mut Tracked<'_>>,
 ) -> Result<Option<ExitStatus>> {
+    if let (Some(words), true) = (&config.command, config.stop.load(Ordering::Acquire)) {
+        return Err(stopped_before(words));
+    }
     (config.begun)(config);
     let tracker = tracked
         .as_ref()
@@ -531,7 +550,14 @@ fn wait(
         .duration
         .map(|limit| StdDuration::from_nanos(limit.as_ns_unsigned()));
     let begin = StdInstant::now();
+    let mut looked = begin;
     loop {
+        if let Some(root) = root.filter(|_| looked.elapsed() >= FOLDER_PERIOD) {
+            looked = StdInstant::now();
+            if !root.is_dir() {
+                return Err(folder_is_gone(config));
+            }
+        }
         if let Some(child) = &mut child {
             let status = child.try_wait();
             let status = status.map_err(|error| Error::io("cannot wait for the command", error))?;
@@ -550,6 +576,23 @@ fn wait(
         let left = limit.map_or(POLL_PERIOD, |limit| limit.saturating_sub(begin.elapsed()));
         std::thread::sleep(left.min(POLL_PERIOD));
     }
+}
+
+/// What is still recorded goes nowhere.
+fn folder_is_gone(config: &RecordConfig) -> Error {
+    let what = "the folder that the recording writes to was removed: nothing is left of it";
+    Error::new(ErrorKind::NotFound, what)
+        .found(config.output.display().to_string())
+        .fix("record again, and give -o a folder that stays")
+}
+
+/// Whoever asked to stop wants no command to be started any more, and there is nothing without it.
+fn stopped_before(words: &[OsString]) -> Error {
+    let program = words.first().map(|word| word.to_string_lossy());
+    let what = "asked to stop before the command was started: nothing was recorded";
+    Error::new(ErrorKind::Interrupted, what)
+        .found(format!("'{}' did not run", program.unwrap_or_default()))
+        .fix("give it longer: a recording takes a moment to begin")
 }
 
 fn start_command(words: &[OsString], tracker: Option<&Tracker<'_>>) -> Result<Child> {

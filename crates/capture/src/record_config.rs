@@ -1,5 +1,6 @@
 //! What a recording is asked for, and what came of it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -10,6 +11,7 @@ use event::{Cpu, Duration};
 use ftrace::EventName;
 use relay::{Delivered, To};
 
+use crate::channels::{self, Channel};
 use crate::kernel_ctf::KernelContexts;
 use crate::lanes::CpuRecord;
 use crate::probes::Probe;
@@ -31,6 +33,10 @@ pub struct RecordConfig {
     pub kernel: bool,
     /// Which of the kernel's events.
     pub events: EventSelection,
+    /// Whether the first channel has any: not where all that was asked for comes in others.
+    pub has_first: bool,
+    /// Channels beside the first one.
+    pub channels: Vec<Channel>,
     /// What each of these carries besides its fields.
     pub contexts: KernelContexts,
     /// Events of applications.
@@ -75,6 +81,8 @@ impl RecordConfig {
             duration: None,
             kernel: true,
             events: EventSelection::default(),
+            has_first: true,
+            channels: Vec::new(),
             contexts: KernelContexts::default(),
             user: None,
             command: None,
@@ -97,6 +105,11 @@ impl RecordConfig {
 }
 
 impl RecordConfig {
+    /// What the channel with this number is called; the first is 0.
+    pub fn channel_name(&self, number: usize) -> &str {
+        channels::name(&self.channels, number)
+    }
+
     /// What the state dump has of the memory of processes.
     pub(crate) fn of_memory(&self) -> OfMemory {
         OfMemory {
@@ -133,6 +146,20 @@ pub struct RecordSummary {
 }
 
 impl RecordSummary {
+    /// How many CPUs were recorded, in however many channels.
+    pub fn cpu_count(&self) -> usize {
+        let cpus = self.cpus.iter().map(|cpu| cpu.written.cpu);
+        cpus.collect::<BTreeSet<_>>().len()
+    }
+
+    /// Events of the channel with this number, and those that it lost.
+    pub fn of_channel(&self, number: usize) -> (u64, u64) {
+        let own = self.cpus.iter().filter(|cpu| cpu.channel == number);
+        own.fold((0, 0), |(events, lost), cpu| {
+            (events + cpu.written.events, lost + cpu.written.discarded)
+        })
+    }
+
     /// Events of the kernel, on all CPUs.
     pub fn events(&self) -> u64 {
         let of_cpus = self.cpus.iter().map(|cpu| cpu.written.events);

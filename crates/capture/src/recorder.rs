@@ -34,6 +34,8 @@ pub enum Mode {
     /// It is emptied while it runs. The kernel overwrites here too, because only then it says
     /// where, and how many, events are missing; each of them is a loss.
     Stream,
+    /// It is emptied while it runs, and refuses the newest events when it is full.
+    Discard,
 }
 
 /// What to record, and how.
@@ -96,6 +98,7 @@ pub struct Recorder {
     formats: Arc<Formats>,
     selected: Selected,
     buffer_bytes_per_cpu: usize,
+    mode: Mode,
     /// Memory for the next drain of each CPU, touched before it is needed.
     spares: Vec<Vec<u8>>,
     /// When it ran again behind a stop, since the last drain.
@@ -161,6 +164,7 @@ impl Recorder {
             formats,
             selected,
             buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
+            mode: config.mode,
             spares: Vec::new(),
             resumed: Vec::new(),
             probes: None,
@@ -304,6 +308,11 @@ impl Recorder {
         self.buffer_bytes_per_cpu
     }
 
+    /// What its full rings do.
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
     /// The CPUs that are recorded.
     pub fn cpus(&self) -> Vec<Cpu> {
         self.pipes.iter().map(PagePipe::cpu).collect()
@@ -416,7 +425,7 @@ fn set_up(
     filters: &BTreeMap<&EventName, String>,
 ) -> Result<()> {
     instance.set_buffer_size(config.buffer_bytes_per_cpu)?;
-    instance.set_overwrite(true)?;
+    instance.set_overwrite(config.mode != Mode::Discard)?;
     instance.set_stacks(config.contexts.stacks())?;
     if let Some(cpus) = &config.cpus {
         instance.set_cpus(cpus)?;

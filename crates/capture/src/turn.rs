@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctf::writer::StreamWriter;
-use event::{Cpu, Instant};
+use event::Instant;
 use ftrace::CpuStatistics;
 
+use crate::channels::RingId;
 use crate::kernel_ctf::CpuTotals;
 use crate::progress::{Progress, Source};
 use crate::syscalls::CallsSummary;
@@ -17,7 +18,7 @@ use crate::syscalls::CallsSummary;
 pub(crate) struct Turn {
     /// What happens from here on is theirs.
     pub at: Instant,
-    pub streams: Vec<(Cpu, StreamWriter)>,
+    pub streams: Vec<(RingId, StreamWriter)>,
     /// Of the trace that they are part of.
     pub progress: (Arc<Progress>, Source),
 }
@@ -48,26 +49,26 @@ pub(crate) struct Fill {
     pub lost: u64,
 }
 
-/// How full the rings of all CPUs are.
+/// How full the rings of all CPUs and channels are.
 #[derive(Debug, Default)]
 pub(crate) struct Fills {
-    cpus: Mutex<BTreeMap<Cpu, Fill>>,
+    rings: Mutex<BTreeMap<RingId, Fill>>,
     /// Events of system calls so far, and those of them that were lost.
     calls: Mutex<(u64, u64)>,
 }
 
 impl Fills {
-    pub fn note(&self, cpu: Cpu, counted: &CpuStatistics) {
-        let mut fills = self.cpus.lock().unwrap_or_else(PoisonError::into_inner);
-        let fill = fills.entry(cpu).or_default();
+    pub fn note(&self, ring: RingId, counted: &CpuStatistics) {
+        let mut fills = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let fill = fills.entry(ring).or_default();
         fill.now_bytes = counted.size_bytes;
         fill.most_bytes = fill.most_bytes.max(counted.size_bytes);
         fill.offered = counted.offered();
         fill.lost = counted.lost();
     }
 
-    pub fn all(&self) -> BTreeMap<Cpu, Fill> {
-        let fills = self.cpus.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn all(&self) -> BTreeMap<RingId, Fill> {
+        let fills = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         fills.clone()
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ctf::writer::rename_new;
 use event::{Error, ErrorKind, Instant, Result};
 
+use crate::kernel_trace::STATEDUMP_FILE;
 use crate::progress;
 use crate::progress::half_written;
 use crate::user::PARTS;
@@ -47,6 +48,22 @@ impl Unfinished {
     /// Whether any event was written.
     pub fn holds_events(&self) -> bool {
         holds_packets(&self.path)
+    }
+
+    /// Whether nothing at all was written but how far it is: its recorder had not begun.
+    pub fn is_empty(&self) -> bool {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let mut names = entries.map(|entry| entry.file_name());
+        names.all(|name| name.as_encoded_bytes().starts_with(b"."))
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn remove(&self) -> Result<()> {
+        fs::remove_dir_all(&self.path)
+            .map_err(|cause| Error::io(format!("cannot remove {}", self.path.display()), cause))
     }
 
     /// Whether another host gets it: what was delivered is no longer here.
@@ -114,10 +131,12 @@ pub(crate) fn holds_packets(root: &Path) -> bool {
     let traces = of_processes.chain([root.join("kernel")]);
     traces.flat_map(|trace| entries(&trace)).any(|file| {
         let name = file.file_name();
-        let is_stream = ["channel", "syscalls"]
+        let is_other = ["metadata", STATEDUMP_FILE]
             .iter()
             .any(|kind| name.as_encoded_bytes().starts_with(kind.as_bytes()));
-        is_stream && file.metadata().is_ok_and(|facts| facts.len() > 0)
+        // Channels have the names that were asked for.
+        let holds = |facts: fs::Metadata| facts.is_file() && facts.len() > 0;
+        !is_other && file.metadata().is_ok_and(holds)
     })
 }
 
@@ -149,6 +168,29 @@ mod tests {
         progress::mark(&second, Instant::from_ns(7)).expect("marked");
         let found = Unfinished::at(&second).expect("one is there");
         assert_eq!(found.output(), folder.path().join("run"));
+    }
+
+    #[test]
+    fn what_nothing_was_written_of_is_known_from_a_stream_of_any_name() {
+        let check = |file: Option<&str>, expect: (bool, bool)| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let left = folder.path().join(".trace.partial-99999999");
+            fs::create_dir(&left).expect("a folder");
+            progress::mark(&left, Instant::from_ns(7)).expect("marked");
+            if let Some(name) = file {
+                fs::create_dir(left.join("kernel")).expect("a folder");
+                fs::write(left.join("kernel").join(name), "bytes").expect("written");
+            }
+            let found = Unfinished::at(&left).expect("left");
+            assert_eq!((found.is_empty(), found.holds_events()), expect, "{file:?}");
+            found.remove().expect("removed");
+            assert!(!left.exists());
+        };
+        check(None, (true, false));
+        check(Some("metadata"), (false, false));
+        check(Some("statedump_0"), (false, false));
+        check(Some("channel0_0"), (false, true));
+        check(Some("irqs_1"), (false, true));
     }
 
     #[test]

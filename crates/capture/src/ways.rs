@@ -5,19 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use event::{Instant, Result};
-use ftrace::{Instance, PagePipe};
 
-use crate::kernel_ctf::{CpuConverter, ThreadGroups};
+use crate::channels::Ring;
+use crate::kernel_ctf::ThreadGroups;
 use crate::kernel_trace::KernelTrace;
 use crate::lanes::{CpuRecord, Lane, Reader, shares};
 use crate::progress::{Progress, Source};
 use crate::raw::{self, RawCpu, RawLane};
-use crate::recorder::ContextRings;
-
-fn covered(mut converter: CpuConverter, begin: Instant) -> Result<CpuConverter> {
-    converter.covers(begin)?;
-    Ok(converter)
-}
 
 /// What each reader empties rings into.
 pub(crate) enum Lanes<'a> {
@@ -31,35 +25,22 @@ pub(crate) type Read = (Option<RawCpu>, CpuRecord);
 impl<'a> Lanes<'a> {
     /// Each ring's pages are converted at once.
     pub fn ctf(
-        (pipes, mut rings): (&'a mut [PagePipe], ContextRings),
+        rings: Vec<Ring<'a>>,
         trace: &mut KernelTrace,
         groups: &Arc<ThreadGroups>,
         begin: Instant,
     ) -> Result<Lanes<'a>> {
-        let converters: Result<Vec<_>> = pipes
-            .iter()
-            .map(|pipe| covered(trace.cpu(pipe.cpu(), groups)?, begin))
-            .collect();
-        let pipes = pipes.iter_mut().zip(converters?);
-        Ok(Lanes::Ctf(
-            pipes
-                .map(|(pipe, to)| {
-                    let contexts = rings.remove(&pipe.cpu());
-                    Lane::new(pipe, to).with_contexts(contexts)
-                })
-                .collect(),
-        ))
+        let lanes = rings.into_iter().map(|ring| {
+            let mut converter = trace.ring(ring.id, groups)?;
+            converter.covers(begin)?;
+            Ok(Lane::new(ring, converter))
+        });
+        Ok(Lanes::Ctf(lanes.collect::<Result<_>>()?))
     }
 
     /// They are kept below `root` as they are.
-    pub fn raw(
-        (pipes, mut rings): (&'a mut [PagePipe], ContextRings),
-        root: &Path,
-    ) -> Result<Lanes<'a>> {
-        let lanes = pipes.iter_mut().map(|pipe| {
-            let contexts = rings.remove(&pipe.cpu());
-            RawLane::create(root, pipe, contexts)
-        });
+    pub fn raw(rings: Vec<Ring<'a>>, root: &Path) -> Result<Lanes<'a>> {
+        let lanes = rings.into_iter().map(|ring| RawLane::create(root, ring));
         Ok(Lanes::Raw(lanes.collect::<Result<_>>()?))
     }
 
@@ -73,17 +54,16 @@ impl<'a> Lanes<'a> {
 
     pub fn read(
         self,
-        instance: &Instance,
         progress: (Arc<Progress>, Source),
         drained: &AtomicBool,
     ) -> Result<Vec<Read>> {
         match self {
             Lanes::Ctf(lanes) => {
-                let records = Reader::new(lanes, instance, progress).read(drained)?;
+                let records = Reader::new(lanes, progress).read(drained)?;
                 Ok(records.into_iter().map(|record| (None, record)).collect())
             }
             Lanes::Raw(lanes) => {
-                let records = raw::read_lanes(lanes, instance, drained)?;
+                let records = raw::read_lanes(lanes, drained)?;
                 let known = |(facts, record)| (Some(facts), record);
                 Ok(records.into_iter().map(known).collect())
             }

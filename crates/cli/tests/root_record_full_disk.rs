@@ -3,6 +3,7 @@
 
 mod recorded;
 
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 use recorded::{Scene, compile, libraries, probe};
@@ -193,4 +194,31 @@ fn a_limit_of_file_sizes_is_a_full_disk_and_ends_nobody() {
         .expect("the folder")
         .count();
     assert_eq!(left, 0, "no part of a recording stays");
+}
+
+#[test]
+fn a_recording_whose_folder_is_removed_ends_by_itself_and_says_so() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let below = folder.path().join("below");
+    let mut record = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    record.args(["record", "--events", "sched_switch", "--duration", "10m"]);
+    record.arg("-o").arg(below.join("trace"));
+    record.stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut child = record.spawn().expect("rtscope starts");
+    let mut said = BufReader::new(child.stderr.take().expect("its words"));
+    let mut text = String::new();
+    while !text.contains("recording ") {
+        assert_ne!(said.read_line(&mut text).expect("text"), 0, "{text}");
+    }
+    // It may write a file into it meanwhile.
+    while std::fs::remove_dir_all(&below).is_err() {}
+    said.read_to_string(&mut text).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1), "{text}");
+    assert!(
+        text.contains("was removed: nothing is left of it"),
+        "{text}"
+    );
+    assert!(text.contains("found:") && text.contains("fix:"), "{text}");
+    assert!(!below.exists());
 }

@@ -2,6 +2,7 @@
 //! child in it once more; the recording is kept always. So it is when its terminal is closed.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// With 100 it takes a minute.
@@ -73,4 +74,63 @@ fn a_recording_whose_terminal_is_closed_is_kept_and_nohup_keeps_it_going() {
     let seconds = length.split_once(" s on ").map(|(seconds, _)| seconds);
     let seconds = seconds.and_then(|seconds| seconds.parse::<f64>().ok());
     assert!(seconds.is_some_and(|seconds| seconds >= 1.0), "{text}");
+}
+
+/// Whether this process has a program or a map of BPF open: it looks what the machine allows.
+fn has_bpf(pid: u32) -> bool {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    let mut links = open.into_iter().flatten().flatten();
+    links.any(|entry| {
+        let link = std::fs::read_link(entry.path()).unwrap_or_default();
+        link.to_string_lossy().starts_with("anon_inode:bpf")
+    })
+}
+
+/// Asks a recording to stop before it has begun: its exit code, and what it said.
+fn stopped_at_once(folder: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let mut record = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    record.args(["record", "--events", "sched_switch", "-o"]);
+    record.arg(folder.join("trace")).args(words);
+    record.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = record.spawn().expect("rtscope starts");
+    while !has_bpf(child.id()) && child.try_wait().expect("ours").is_none() {}
+    let mut kill = Command::new("kill");
+    kill.arg("-TERM").arg(child.id().to_string());
+    // It may have been quicker, and has ended.
+    let _ = kill.stderr(Stdio::null()).status();
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), said)
+}
+
+#[test]
+fn who_is_asked_to_stop_before_it_records_keeps_that_moment_or_says_that_there_is_nothing() {
+    let _alone = testkit::privileged();
+    for _ in 0..testkit::runs(RUNS) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (code, said) = stopped_at_once(folder.path(), &["--duration", "20s"]);
+        assert_eq!(code, Some(0), "{said}");
+        let metadata = folder.path().join("trace/kernel/metadata");
+        assert!(metadata.exists(), "{said}");
+        // Whoever asks by a command wants it no more.
+        let folder = tempfile::tempdir().expect("a folder");
+        let ran = folder.path().join("ran");
+        let ran_text = ran.to_string_lossy().into_owned();
+        let (code, said) = stopped_at_once(folder.path(), &["--", "touch", &ran_text]);
+        let is_there = folder.path().join("trace").exists();
+        match code {
+            Some(1) => {
+                assert!(said.contains("nothing was recorded"), "{said}");
+                assert!(
+                    said.contains("fix:") && !is_there && !ran.exists(),
+                    "{said}"
+                );
+            }
+            // It was quicker than the signal.
+            code => assert!(
+                code == Some(0) && is_there && ran.exists(),
+                "{code:?}: {said}"
+            ),
+        }
+    }
 }

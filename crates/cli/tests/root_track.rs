@@ -269,3 +269,68 @@ fn system_calls_alone_have_their_tasks_for_those_that_are_tracked_too() {
     // The first ones may come before the first switch.
     assert!(known.len() * 10 >= entries.len() * 9, "{entries:#?}");
 }
+
+/// So often a task gave its CPU away.
+fn switches(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let count = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count
+        .and_then(|count| count.trim().parse().ok())
+        .expect("a count")
+}
+
+#[test]
+fn a_running_session_is_told_whom_to_track_and_whom_no_more_and_each_archive_says_so() {
+    let _alone = testkit::privileged();
+    let night = Night::new();
+    let words = ["--events", "sched_switch,syscall", "--track", "nobody"];
+    night.says("start", &words);
+    let mut child = Command::new("sh");
+    child.args(["-c", "while :; do /bin/true; done"]);
+    let mut child = child.spawn().expect("sh starts");
+    let whom = format!("pid:{}", child.id());
+    assert!(night.says("track", &[&whom]).contains(&whom));
+    night.await_status(|status| status["events"].as_u64() > Some(100));
+    assert_eq!(night.status()["tracks"], serde_json::json!([whom]));
+    assert!(
+        night
+            .says("save", &[])
+            .contains(&format!("track = [\"{whom}\"]"))
+    );
+    night.fails("untrack", &["jackd"]);
+    night.says("untrack", &["--all"]);
+    night.says("rotate", &[]);
+    let until = switches(child.id()) + 200;
+    while switches(child.id()) < until {
+        std::thread::yield_now();
+    }
+    night.says("stop", &[]);
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    let mut archives: Vec<_> = std::fs::read_dir(night.output())
+        .expect("archives")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    archives.sort();
+    let said = archives.iter().map(|archive| {
+        let info = rtscope(
+            &["info", &archive.to_string_lossy()],
+            night.output().as_path(),
+        );
+        let info = String::from_utf8_lossy(&info.stdout).into_owned();
+        let line = info
+            .lines()
+            .find(|line| line.contains("rtscope_tracked_tasks"));
+        let words = line.and_then(|line| line.split_once("= "));
+        (
+            words.expect("words").1.to_owned(),
+            cat(archive, "$name == \"sched_switch\"").len(),
+        )
+    });
+    let said: Vec<_> = said.collect();
+    let words: Vec<&str> = said.iter().map(|(words, _)| words.as_str()).collect();
+    assert_eq!(words, ["nobody", &whom, "nobody", "nobody"]);
+    assert!(said[1].1 > 0, "{said:?}");
+    assert_eq!((said[0].1, said[3].1), (0, 0), "{said:?}");
+}

@@ -1,6 +1,7 @@
 //! A tracefs instance of our own, `rtscope-PID-N`, removed on drop.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -239,6 +240,30 @@ impl Instance {
         }
         let mut lists = tracked_lists(functions);
         lists.try_for_each(|(list, _)| write_text(&self.path.join(list), &words.join(" "), true))
+    }
+
+    /// Takes tasks from those that are recorded alone. The kernel takes a list as a whole, and
+    /// forgets the one before first: in between, what others do is recorded too.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn untrack(&self, tasks: &[Tid], functions: bool) -> Result<()> {
+        for (list, _) in tracked_lists(functions) {
+            let text = self.read(list)?;
+            let stays = |tid: &i32| !tasks.contains(&Tid(*tid)) && *tid != NOBODY;
+            let all = text.lines().filter_map(|line| line.trim().parse().ok());
+            let left = all.filter(stays).chain([NOBODY]);
+            let words: Vec<String> = left.map(|tid| tid.to_string()).collect();
+            let path = self.path.join(list);
+            let opened = fs::OpenOptions::new()
+                .write(true)
+                .truncate(true)
+                .open(&path);
+            let written = opened.and_then(|mut file| file.write_all(words.join(" ").as_bytes()));
+            written
+                .map_err(|error| Error::io(format!("cannot write {}", path.display()), error))?;
+        }
+        Ok(())
     }
 
     /// The tasks that are recorded alone now, as the kernel has them: also those that came since.

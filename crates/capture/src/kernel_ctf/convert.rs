@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctf::writer::{StreamTotals, StreamWriter};
 use event::{Cpu, Instant, Result, TimeRange};
-use ftrace::Page;
+use ftrace::{Page, PageLayout};
 
 use super::asked::NOTHING_KNOWN;
 use super::contexts::{Carrier, Group, tid_of};
@@ -191,6 +191,11 @@ impl CpuConverter {
     /// The events that were counted as lost so far.
     pub fn discarded(&self) -> u64 {
         self.discarded
+    }
+
+    /// The layout of its pages.
+    pub(crate) fn layout(&self) -> PageLayout {
+        self.classes.layout
     }
 
     /// Pages so far whose rest could not be read.

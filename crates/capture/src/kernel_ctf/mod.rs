@@ -43,6 +43,8 @@ pub struct KernelClasses {
     stacks: StackRecords,
     /// Of each class, whether the kernel writes stacks behind its events.
     with_stacks: Vec<bool>,
+    /// What the channels are called beside the first.
+    channels: Vec<String>,
 }
 
 /// Where `task_newtask` holds what thread groups follow from.
@@ -68,6 +70,7 @@ impl KernelClasses {
             contexts: KernelContexts::default(),
             stacks,
             with_stacks: Vec::new(),
+            channels: Vec::new(),
         };
         let calls = InKernel::new();
         let named = |format: &EventFormat, field: &FormatField| calls.named(format, field);
@@ -103,6 +106,16 @@ impl KernelClasses {
         }
         self.contexts = contexts.clone();
         self
+    }
+
+    /// The same, whose events come in channels of these names beside the first one.
+    pub(crate) fn in_channels(self, channels: Vec<String>) -> Self {
+        KernelClasses { channels, ..self }
+    }
+
+    /// What the channels are called beside the first.
+    pub(crate) fn channels(&self) -> &[String] {
+        &self.channels
     }
 
     /// What all events of a CPU's stream carry, also those that only say who has the CPU.

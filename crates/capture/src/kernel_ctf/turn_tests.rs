@@ -3,6 +3,7 @@
 use ftrace::{EventFormat, Formats, PageLayout};
 
 use super::*;
+use crate::channels::RingId;
 use crate::kernel_trace::KernelTrace;
 
 const FORMAT: &str = "name: tick\nID: 7\nformat:\n\
@@ -48,7 +49,12 @@ fn check(pages: &[Vec<u8>], before: usize, expect: [Got; 2]) {
     let (mut first, mut next) = (trace("1").expect("a trace"), trace("2").expect("a trace"));
     let groups = Arc::new(ThreadGroups::default());
     let mut converter = first.cpu(Cpu(0), &groups).expect("a stream");
-    let mut streams = next.streams(&[Cpu(0)]).expect("a stream");
+    let mut streams = next
+        .streams(&[RingId {
+            channel: 0,
+            cpu: Cpu(0),
+        }])
+        .expect("a stream");
     for (place, page) in pages.iter().enumerate() {
         if place == before {
             let (_, stream) = streams.pop().expect("one");

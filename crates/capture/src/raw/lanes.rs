@@ -11,6 +11,7 @@ use event::{Cpu, Result};
 use ftrace::{Instance, PagePipe, Spliced, Splicer};
 
 use super::facts::{RawCpu, contexts_of, pages_of};
+use crate::channels::Ring;
 use crate::kernel_ctf::CpuTotals;
 use crate::lanes::CpuRecord;
 use crate::progress::POLL_PERIOD;
@@ -18,6 +19,7 @@ use crate::progress::POLL_PERIOD;
 /// One CPU's way from its ring to its file.
 pub(crate) struct RawLane<'a> {
     pipe: &'a mut PagePipe,
+    instance: &'a Instance,
     file: File,
     path: std::path::PathBuf,
     /// None once the kernel or the file system refused to move pages: they are copied then.
@@ -30,11 +32,13 @@ pub(crate) struct RawLane<'a> {
 }
 
 impl<'a> RawLane<'a> {
-    pub fn create(
-        root: &Path,
-        pipe: &'a mut PagePipe,
-        contexts: Option<ContextRing>,
-    ) -> Result<RawLane<'a>> {
+    pub fn create(root: &Path, ring: Ring<'a>) -> Result<RawLane<'a>> {
+        let Ring {
+            pipe,
+            instance,
+            contexts,
+            ..
+        } = ring;
         let path = pages_of(root, pipe.cpu());
         let folder = path.parent().unwrap_or(root);
         let created = std::fs::create_dir_all(folder).and_then(|()| File::create(&path));
@@ -57,6 +61,7 @@ impl<'a> RawLane<'a> {
             },
             contexts,
             pipe,
+            instance,
             file,
             path,
         })
@@ -67,9 +72,9 @@ impl<'a> RawLane<'a> {
     }
 
     /// Moves what is in the ring; only full pages, unless it is the `last` time.
-    fn empty(&mut self, instance: &Instance, last: bool) -> Result<()> {
+    fn empty(&mut self, last: bool) -> Result<()> {
         // Before the first page: what was overwritten until now lies before what is read next.
-        let overrun = instance.statistics(self.pipe.cpu())?.overrun;
+        let overrun = self.instance.statistics(self.pipe.cpu())?.overrun;
         if self.facts.overruns.last().map_or(0, |(_, known)| *known) < overrun {
             self.facts.overruns.push((self.pages, overrun));
         }
@@ -102,8 +107,8 @@ impl<'a> RawLane<'a> {
         written.map_err(|error| self.write_error(error))
     }
 
-    fn finish(mut self, instance: &Instance) -> Result<(RawCpu, CpuRecord)> {
-        let statistics = instance.statistics(self.pipe.cpu())?;
+    fn finish(mut self) -> Result<(RawCpu, CpuRecord)> {
+        let statistics = self.instance.statistics(self.pipe.cpu())?;
         self.facts.lost = statistics.lost();
         self.facts.pages = self.pages;
         let written = CpuTotals {
@@ -115,6 +120,7 @@ impl<'a> RawLane<'a> {
         Ok((
             self.facts,
             CpuRecord {
+                channel: 0,
                 written,
                 statistics,
             },
@@ -128,19 +134,17 @@ pub(crate) type RawRecord = (RawCpu, CpuRecord);
 /// Empties the rings now and then until `drained` is raised, and then a last time.
 pub(crate) fn read_lanes(
     mut lanes: Vec<RawLane<'_>>,
-    instance: &Instance,
     drained: &AtomicBool,
 ) -> Result<Vec<RawRecord>> {
     loop {
         let last = drained.load(Ordering::Acquire);
         let begin = StdInstant::now();
         for lane in &mut lanes {
-            lane.empty(instance, last)?;
+            lane.empty(last)?;
             lane.keep_contexts()?;
         }
         if last {
-            let lanes = lanes.into_iter();
-            return lanes.map(|lane| lane.finish(instance)).collect();
+            return lanes.into_iter().map(RawLane::finish).collect();
         }
         std::thread::sleep(POLL_PERIOD.saturating_sub(begin.elapsed()));
     }

@@ -13,6 +13,7 @@ use trace::{Item, Trace};
 use super::SessionName;
 use super::book::stream_bytes;
 use super::status::ArchiveFacts;
+use crate::channels::RingId;
 use crate::functions::{self, SharedFunctions, Version};
 use crate::kernel_ctf::{KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
@@ -32,12 +33,13 @@ pub(super) struct OfKernel<'a> {
     /// The classes of system calls that are recorded with their contents.
     pub calls: Vec<EventClass>,
     pub cpus: Vec<Cpu>,
+    /// All rings of ftrace's events.
+    pub rings: Vec<RingId>,
     pub filters: &'a [(EventName, String)],
-    pub track: Option<&'a Track>,
+    pub track: Option<Track>,
     pub functions: Functions,
     /// What its dumps have of the memory of processes.
     pub of_memory: OfMemory,
-    pub buffer_bytes_per_cpu: usize,
 }
 
 /// The kernel's functions, read again when code came or went.
@@ -203,7 +205,10 @@ impl Archive {
     pub fn begin_kernel(&mut self, of: &OfKernel<'_>) -> Result<()> {
         let mut environment: Vec<(String, EnvValue)> =
             environment::environment(&self.name(), of.command_line, of.capabilities);
-        environment.extend(environment::asked(&of.cpus, (of.filters, of.track)));
+        environment.extend(environment::asked(
+            &of.cpus,
+            (of.filters, of.track.as_ref()),
+        ));
         let classes = (Arc::clone(&of.classes), &of.calls[..]);
         let offset = self.wall_offset_ns;
         let mut trace = KernelTrace::create(self.root(), classes, environment, offset, false)?;

@@ -97,8 +97,12 @@ pub fn bury(
     let dead = dead(name.clone(), &facts);
     let mut finished = Vec::new();
     for unfinished in &dead.unfinished {
-        match unfinished.finish(None) {
-            Ok(path) => finished.push(path),
+        let ended = match unfinished.is_empty() {
+            true => unfinished.remove().map(|()| None),
+            false => unfinished.finish(None).map(Some),
+        };
+        match ended {
+            Ok(path) => finished.extend(path),
             Err(error) => {
                 place.leave();
                 return Err(error);

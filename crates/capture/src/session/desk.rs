@@ -16,9 +16,10 @@ use super::status::{
     UserStatus,
 };
 use super::talk::{Asked, Reply, Request};
-use crate::turn::Fills;
+use crate::channels::{self, RingId};
+use crate::turn::{Fill, Fills};
 use crate::user::UserFigures;
-use crate::{clock, stream};
+use crate::{RecordConfig, clock, stream};
 
 /// Between two looks at whether to end.
 const TICK: StdDuration = StdDuration::from_millis(50);
@@ -77,6 +78,8 @@ pub(super) struct Desk<'c> {
     ready: Option<Ready<'c>>,
     /// As they were last.
     figures: Figures,
+    /// Whose events alone are recorded; nobody is named where all are.
+    pub tracks: Vec<String>,
     /// To another host.
     delivery: Option<Delivery>,
     delivered: Option<Delivered>,
@@ -104,6 +107,11 @@ impl<'c> Desk<'c> {
             is_ready: false,
             ready: Some(ready),
             figures: Figures::default(),
+            tracks: config
+                .record
+                .track
+                .as_ref()
+                .map_or(Vec::new(), |track| track.words.clone()),
             delivery: delivery.transpose()?,
             delivered: None,
         })
@@ -196,7 +204,7 @@ impl<'c> Desk<'c> {
         let mut fatal = Ok(());
         let mut wrote = None;
         if asked.request != Request::Status {
-            match engine.act(asked.request, self) {
+            match engine.act(asked.request.clone(), self) {
                 Ok(written) => wrote = written,
                 Err(Trouble::Refused(error)) => refused = Some(Refusal::from(&error)),
                 Err(Trouble::Fatal(error)) => {
@@ -238,6 +246,7 @@ impl<'c> Desk<'c> {
                 false => 0,
             },
             cpus: figures.cpus.clone(),
+            tracks: self.tracks.clone(),
             system_calls: figures.calls,
             user: figures.user,
             stream: self.stream(),
@@ -333,20 +342,23 @@ impl<'c> Desk<'c> {
     }
 }
 
-/// How full rings of `buffer_bytes` are.
-pub(super) fn cpu_status(fills: &Fills, buffer_bytes: usize) -> Vec<CpuStatus> {
-    let percent = |bytes: u64| (bytes as f64 * 100.0 / buffer_bytes.max(1) as f64).min(100.0);
-    let fills = fills.all();
-    fills
-        .iter()
-        .map(|(cpu, fill)| CpuStatus {
-            cpu: cpu.0,
+/// How full the rings of a recording's channels are.
+pub(super) fn cpu_status(fills: &Fills, record: &RecordConfig) -> Vec<CpuStatus> {
+    let first_bytes = record.buffer_bytes_per_cpu;
+    let status = |(ring, fill): (&RingId, &Fill)| {
+        let bytes = channels::buffer_bytes(&record.channels, ring.channel, first_bytes);
+        let percent = |part: u64| (part as f64 * 100.0 / bytes.max(1) as f64).min(100.0);
+        CpuStatus {
+            channel: record.channel_name(ring.channel).to_owned(),
+            buffer_bytes: bytes as u64,
+            cpu: ring.cpu.0,
             filled_percent: percent(fill.now_bytes),
             fullest_percent: percent(fill.most_bytes),
             events: fill.offered,
             lost: fill.lost,
-        })
-        .collect()
+        }
+    };
+    fills.all().iter().map(status).collect()
 }
 
 /// The same of applications.

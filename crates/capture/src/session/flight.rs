@@ -13,6 +13,7 @@ use super::book::stream_bytes;
 use super::desk::{Desk, Engine, Figures, Trouble, cpu_status, user_status};
 use super::status::ArchiveFacts;
 use super::talk::Request;
+use crate::channels::RingId;
 use crate::pages::History;
 use crate::probes::Probes;
 use crate::record::with_probes;
@@ -20,7 +21,7 @@ use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::snapshot::{Seen, SnapshotFacts, write_snapshot};
 use crate::turn::Fills;
 use crate::user::{self, Held, UserRecorder, UserTarget, Whose};
-use crate::{clock, housekeeping};
+use crate::{RecordConfig, clock, housekeeping};
 
 /// Keeps the newest events until the desk says that it is over.
 ///
@@ -43,6 +44,7 @@ pub(super) fn run(desk: &mut Desk<'_>, capabilities: &Capabilities) -> Result<()
 
 struct Flight<'s> {
     kernel: Option<OfKernel>,
+    record: &'s RecordConfig,
     user: Option<&'s UserRecorder>,
     /// What was recorded before is forgotten.
     cleared: Instant,
@@ -59,7 +61,7 @@ struct OfKernel {
 
 impl<'s> Flight<'s> {
     fn start(
-        desk: &Desk<'_>,
+        desk: &Desk<'s>,
         capabilities: &Capabilities,
         user: Option<&'s UserRecorder>,
     ) -> Result<Flight<'s>> {
@@ -96,6 +98,7 @@ impl<'s> Flight<'s> {
         };
         Ok(Flight {
             kernel: record.kernel.then(start).transpose()?,
+            record,
             user,
             cleared: Instant::MIN,
         })
@@ -187,10 +190,10 @@ impl Engine for Flight<'_> {
             // Counters that cannot be read now stay as they were.
             for counted in kernel.recorder.statistics().unwrap_or_default() {
                 if let Some(cpu) = counted.cpu {
-                    kernel.fills.note(cpu, &counted);
+                    kernel.fills.note(RingId { channel: 0, cpu }, &counted);
                 }
             }
-            figures.cpus = cpu_status(&kernel.fills, kernel.recorder.buffer_bytes_per_cpu());
+            figures.cpus = cpu_status(&kernel.fills, self.record);
             figures.events = figures.cpus.iter().map(|cpu| cpu.events).sum();
         }
         figures.user = self.user.map(|user| user_status(&user.figures()));
@@ -211,6 +214,13 @@ impl Engine for Flight<'_> {
                 let error = Error::new(ErrorKind::Unsupported, what)
                     .found("it keeps the newest events, and snapshots have a state dump each")
                     .fix(format!("rtscope record snapshot {}", desk.config.name));
+                Err(Trouble::Refused(error))
+            }
+            Request::Track(_) | Request::Untrack(_) => {
+                let what = "a session in flight keeps everybody's events";
+                let error = Error::new(ErrorKind::Unsupported, what)
+                    .found("it tracks nobody alone")
+                    .fix("start one without --flight, and with --track");
                 Err(Trouble::Refused(error))
             }
             Request::Status | Request::Stop => Ok(None),

@@ -19,9 +19,9 @@ mod threads;
 
 use std::path::PathBuf;
 
-use event::Duration;
+use event::{Duration, Result};
 
-use crate::{Keep, RecordConfig};
+use crate::{Keep, RecordConfig, Track};
 
 pub use dead::{DeadSession, all_dead, bury, clear_after};
 pub use name::SessionName;
@@ -52,4 +52,8 @@ pub struct SessionConfig {
     pub keep: Keep,
     /// How rtscope was called.
     pub command_line: String,
+    /// All that was asked for, as a file of settings.
+    pub settings: String,
+    /// Reads whom to track; nobody where no word is given.
+    pub track_of: fn(&[String]) -> Result<Track>,
 }

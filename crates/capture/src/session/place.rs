@@ -31,6 +31,9 @@ pub(super) struct Facts {
     pub begin_wall_ns: i64,
     /// Whether rings kept their newest events.
     pub flight: bool,
+    /// All that it was asked for, as a file of settings.
+    #[serde(default)]
+    pub settings: String,
 }
 
 /// The sessions of a user.
@@ -153,6 +156,12 @@ impl Sessions {
         serde_json::from_str(&text).ok()
     }
 
+    /// What a session was started with, as a file of settings, also of one that died; none when
+    /// there is none of that name.
+    pub fn settings(&self, name: &SessionName) -> Option<String> {
+        self.facts(name).map(|facts| facts.settings)
+    }
+
     /// Takes the name for a session of this process.
     ///
     /// # Errors
@@ -161,9 +170,10 @@ impl Sessions {
         self.make()?;
         let Some(place) = self.lock(name)? else {
             let what = format!("a session called {name} is running");
-            let pid = self.facts(name).map_or(0, |facts| facts.pid);
+            let facts = self.facts(name);
+            let process = facts.map(|facts| format!("process {}", facts.pid));
             return Err(Error::new(ErrorKind::AlreadyExists, what)
-                .found(format!("process {pid}"))
+                .found(process.unwrap_or_else(|| "it begins just now".to_owned()))
                 .fix(format!(
                     "take another name, or stop it: rtscope record stop {name}"
                 )));
@@ -281,6 +291,7 @@ mod tests {
             output: "/nowhere".into(),
             begin_wall_ns: 7,
             flight: false,
+            settings: String::new(),
         }
     }
 
@@ -290,9 +301,12 @@ mod tests {
         let sessions = Sessions::below(folder.path().join("sessions"));
         let name = SessionName::parse("night").expect("a name");
         let held = sessions.take(&name).expect("free");
+        let error = sessions.take(&name).expect_err("taken");
+        assert_eq!(error.value_found(), Some("it begins just now"));
         held.tell(&facts()).expect("told");
         let error = sessions.take(&name).expect_err("taken");
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(error.value_found(), Some("process 99999999"));
         assert!(error.what().contains("is running"), "{error:#}");
         assert_eq!(sessions.names(), std::slice::from_ref(&name));
         drop(held);

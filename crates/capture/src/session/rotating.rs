@@ -18,13 +18,14 @@ use super::desk::{Desk, Engine, Figures, Trouble, cpu_status, user_status};
 use super::status::{ArchiveFacts, CallsStatus};
 use super::talk::Request;
 use super::threads::{Readers, Written};
+use crate::RecordConfig;
+use crate::channels::{self, Channels, channel_names};
 use crate::kernel_ctf::{KernelClasses, ThreadGroups};
 use crate::quotas::QuotaLog;
 use crate::record::start_recorders;
-use crate::recorder::Recorder;
 use crate::statedump::StateDump;
 use crate::syscalls::SyscallRecorder;
-use crate::track::Tracker;
+use crate::track::{self, Leaving, Tracker};
 use crate::turn::{Ended, Fills, Turn};
 use crate::user::{UserRecorder, UserSummary, UserTarget, UserTurn};
 use crate::{clock, housekeeping};
@@ -134,7 +135,7 @@ fn kept_until(left: Result<Option<ArchiveFacts>>, is_gone: bool, error: Error) -
 
 /// The kernel's part before its readers run.
 struct Kernel<'a> {
-    recorder: Recorder,
+    recorder: Channels,
     calls: Option<SyscallRecorder>,
     quotas: Option<QuotaLog>,
     of: OfKernel<'a>,
@@ -161,6 +162,7 @@ impl<'a> Kernel<'a> {
         let dump = StateDump::collect_all(config.record.of_memory());
         let classes = KernelClasses::compile(&recorder.formats());
         let classes = classes.carrying(&config.record.contexts.on(capabilities));
+        let classes = classes.in_channels(channel_names(&config.record.channels));
         let of = OfKernel {
             capabilities,
             command_line: &config.command_line,
@@ -171,11 +173,11 @@ impl<'a> Kernel<'a> {
                 .map(|calls| calls.classes().to_vec())
                 .unwrap_or_default(),
             cpus: recorder.cpus(),
+            rings: recorder.rings(),
             filters: &config.record.filters,
-            track: config.record.track.as_ref(),
+            track: config.record.track.clone(),
             functions: Functions::read(&config.output),
             of_memory: config.record.of_memory(),
-            buffer_bytes_per_cpu: config.record.buffer_bytes_per_cpu,
         };
         archive.begin_kernel(&of)?;
         if let (Some(calls), Some(trace)) = (&mut calls, archive.kernel()) {
@@ -201,8 +203,7 @@ impl<'a> Kernel<'a> {
         capabilities: &Capabilities,
         mut begun: Begun<'_>,
     ) -> Over {
-        let rings = self.recorder.context_rings();
-        let (instance, pipes) = self.recorder.parts();
+        let (instances, rings) = self.recorder.parts();
         let fills = Fills::default();
         let (drained, failed) = (AtomicBool::new(false), begun.failed);
         let record = &desk.config.record;
@@ -214,26 +215,28 @@ impl<'a> Kernel<'a> {
             cpus: &cpus,
         };
         std::thread::scope(|scope| {
-            let lanes = match written.lanes((pipes, rings), &mut begun.archive, &self.of) {
+            let lanes = match written.lanes(rings, &mut begun.archive, &self.of) {
                 Ok(lanes) => lanes,
                 Err(error) => return (Err(error), begun.archive, Got::default()),
             };
             let calls = self.calls.take();
-            let of_functions = (instance, !record.functions.is_empty());
+            let of_functions = (&instances[..], !record.functions.is_empty());
             let tracker = |track| Tracker::new(track, of_functions, calls.as_ref());
             let tracker = match record.track.as_ref().map(tracker).transpose() {
                 Ok(tracker) => tracker,
                 Err(error) => return (Err(error), begun.archive, Got::default()),
             };
-            let readers = written.start(scope, instance, (lanes, calls), &begun.archive);
+            let readers = written.start(scope, (lanes, calls), &begun.archive);
             let mut session = Session {
                 archive: begun.archive,
                 user: begun.user,
                 kernel: Some((&mut self.of, &readers)),
                 tracker,
+                leaving: Leaving::default(),
                 quotas: self.quotas.take(),
                 ended: Some(&readers.ended),
                 fills: Some(&fills),
+                record,
                 failed,
                 rotated: StdInstant::now(),
                 sized: StdInstant::now(),
@@ -241,7 +244,7 @@ impl<'a> Kernel<'a> {
                 looked: StdInstant::now(),
             };
             let ran = desk.run(&mut session, failed);
-            let stopped = instance.stop();
+            let stopped = channels::stop(&instances);
             let ran = ran.and(session.look_at_quotas());
             let archive = session.archive;
             drained.store(true, Ordering::Release);
@@ -262,9 +265,11 @@ impl Begun<'_> {
             user: self.user,
             kernel: None,
             tracker: None,
+            leaving: Leaving::default(),
             quotas: None,
             ended: None,
             fills: None,
+            record: &desk.config.record,
             failed: self.failed,
             rotated: StdInstant::now(),
             sized: StdInstant::now(),
@@ -283,10 +288,13 @@ struct Session<'s, 'k> {
     kernel: Option<(&'s mut OfKernel<'k>, &'s Readers<'s>)>,
     /// Looks for newcomers where some tasks alone are recorded.
     tracker: Option<Tracker<'s>>,
+    /// Those of them who are to be recorded no more, in the next archive.
+    leaving: Leaving,
     /// None where nobody knows whom quotas keep.
     quotas: Option<QuotaLog>,
     ended: Option<&'s Receiver<Ended>>,
     fills: Option<&'s Fills>,
+    record: &'s RecordConfig,
     failed: &'s AtomicBool,
     /// When the last turn was, and when the size was last looked at.
     rotated: StdInstant,
@@ -306,8 +314,7 @@ impl Engine for Session<'_, '_> {
         };
         if let Some(fills) = self.fills {
             let kernel = self.kernel.as_ref();
-            let buffer_bytes = kernel.map_or(1, |(of, _)| of.buffer_bytes_per_cpu);
-            figures.cpus = cpu_status(fills, buffer_bytes);
+            figures.cpus = cpu_status(fills, self.record);
             figures.events = figures.cpus.iter().map(|cpu| cpu.events).sum();
             figures.lost = figures.cpus.iter().map(|cpu| cpu.lost).sum();
             let (calls, lost) = fills.calls();
@@ -349,6 +356,8 @@ impl Engine for Session<'_, '_> {
                 self.archive.dump(&dump).map_err(Trouble::Fatal)?;
                 Ok(None)
             }
+            Request::Track(words) => self.mean(desk, |known| track::with(known, &words)),
+            Request::Untrack(words) => self.mean(desk, |known| track::without(known, &words)),
             Request::Snapshot => Err(Trouble::Refused(
                 Error::new(
                     ErrorKind::Unsupported,
@@ -429,6 +438,39 @@ impl Session<'_, '_> {
         Ok(ended)
     }
 
+    /// Records from now on alone what those do that `change` makes of the words of now, in another
+    /// archive: each says whose events it has.
+    fn mean(
+        &mut self,
+        desk: &mut Desk<'_>,
+        change: impl FnOnce(&[String]) -> Result<(Vec<String>, Vec<String>)>,
+    ) -> Result<Option<ArchiveFacts>, Trouble> {
+        let Some(tracker) = &mut self.tracker else {
+            return Err(Trouble::Refused(track::nobody_alone(
+                &desk.config.name.to_string(),
+            )));
+        };
+        let track_of = |words: &[String]| (desk.config.track_of)(words);
+        let meant = change(&tracker.track().words).and_then(|(words, gone)| {
+            let (track, gone) = (track_of(&words)?, track_of(&gone)?);
+            let leaving = tracker.mean(track.clone(), &gone)?;
+            Ok((track, leaving))
+        });
+        let (track, leaving) = meant.map_err(Trouble::Refused)?;
+        desk.tracks.clone_from(&track.words);
+        if let Some((of, _)) = &mut self.kernel {
+            of.track = Some(track);
+        }
+        self.leaving = leaving;
+        let rotated = self.rotate(desk, false);
+        // Behind the turn: the archive before has what they did to its end.
+        let leaving = std::mem::take(&mut self.leaving);
+        if let Some(tracker) = &self.tracker {
+            tracker.leave(&leaving).map_err(Trouble::Fatal)?;
+        }
+        rotated
+    }
+
     fn look_at_quotas(&mut self) -> Result<()> {
         match &mut self.quotas {
             Some(quotas) => self.archive.quotas(quotas),
@@ -481,7 +523,9 @@ impl Session<'_, '_> {
         };
         next.begin = at;
         if let Some(tracker) = &self.tracker {
-            next.tracked(at, &tracker.tracked()?)?;
+            let mut tracked = tracker.tracked()?;
+            tracked.retain(|task| !self.leaving.has(*task));
+            next.tracked(at, &tracked)?;
         }
         next.dump(&dump)?;
         Ok(at)

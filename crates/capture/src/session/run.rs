@@ -34,6 +34,7 @@ pub fn serve(
         output: config.output.clone(),
         begin_wall_ns: desk.begin_wall_ns(),
         flight: config.flight,
+        settings: config.settings.clone(),
     })?;
     let talks = listener.answer(to_desk);
     let ran = match config.flight {

@@ -82,9 +82,15 @@ pub struct ArchiveFacts {
     pub size_bytes: u64,
 }
 
-/// One CPU's ring of kernel events.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// One CPU's ring of kernel events, in one channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuStatus {
+    /// Which channel.
+    #[serde(default)]
+    pub channel: String,
+    /// The size of the ring.
+    #[serde(default)]
+    pub buffer_bytes: u64,
     /// The CPU.
     pub cpu: u32,
     /// How full it was when it was looked at last.
@@ -193,6 +199,9 @@ pub struct SessionStatus {
     pub buffer_bytes_per_cpu: u64,
     /// The rings of the kernel's events.
     pub cpus: Vec<CpuStatus>,
+    /// Whose events alone are recorded; nobody is named where all are.
+    #[serde(default)]
+    pub tracks: Vec<String>,
     /// The rings of system calls, where they are recorded.
     #[serde(default)]
     pub system_calls: Option<CallsStatus>,

@@ -23,7 +23,7 @@ const SILENCE_MAX: StdDuration = StdDuration::from_secs(5);
 const TALKS_MAX: usize = 64;
 
 /// What is asked of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// How it is.
@@ -36,16 +36,21 @@ pub enum Request {
     Clear,
     /// Write the state of the machine into the present archive.
     Dump,
+    /// Record what these do too, in another archive.
+    Track(Vec<String>),
+    /// Record no more what these do, in another archive; without a word: of all of them.
+    Untrack(Vec<String>),
     /// End.
     Stop,
 }
 
 impl Request {
     /// So long its answer may take.
-    fn patience(self) -> StdDuration {
+    fn patience(&self) -> StdDuration {
         StdDuration::from_secs(match self {
             Request::Status => 20,
             Request::Rotate | Request::Snapshot | Request::Clear | Request::Dump => 120,
+            Request::Track(_) | Request::Untrack(_) => 120,
             Request::Stop => 900,
         })
     }
@@ -74,7 +79,7 @@ pub(super) struct Asked {
 /// [`ErrorKind::NotFound`] when there is none of that name; [`ErrorKind::Interrupted`] when its
 /// process is gone, or goes before it has answered; when it does not answer; as
 /// [`Sessions::is_there`].
-pub fn ask(sessions: &Sessions, name: &SessionName, request: Request) -> Result<Reply> {
+pub fn ask(sessions: &Sessions, name: &SessionName, request: &Request) -> Result<Reply> {
     let is_known = sessions.is_there()?;
     let Some(facts) = sessions.facts(name).filter(|_| is_known) else {
         return Err(unknown(sessions, name));
@@ -94,7 +99,7 @@ pub fn ask(sessions: &Sessions, name: &SessionName, request: Request) -> Result<
     let refused = |cause| Error::io(format!("cannot talk to the session {name}"), cause);
     let set = stream.set_read_timeout(Some(request.patience()));
     set.map_err(refused)?;
-    let mut line = serde_json::to_string(&request).unwrap_or_default();
+    let mut line = serde_json::to_string(request).unwrap_or_default();
     line.push('\n');
     stream.write_all(line.as_bytes()).map_err(|_| gone())?;
     let mut answer = String::new();

@@ -5,13 +5,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use event::{Cpu, Result};
-use ftrace::{Instance, PagePipe};
 
 use super::archive::{Archive, Got, OfKernel};
+use crate::channels::{Ring, RingId};
 use crate::housekeeping;
 use crate::lanes::{CpuRecord, Lane, Reader, shares};
 use crate::record::READERS_MAX;
-use crate::recorder::ContextRings;
 use crate::syscalls::{CallsSummary, SyscallRecorder};
 use crate::turn::{Ended, Fills, Turn, Turns};
 
@@ -30,7 +29,7 @@ type OfCalls<'s> = ScopedJoinHandle<'s, Result<CallsSummary>>;
 
 /// Running readers.
 pub(super) struct Readers<'s> {
-    cpus: Vec<(OfCpus<'s>, Vec<Cpu>, Sender<Turn>)>,
+    cpus: Vec<(OfCpus<'s>, Vec<RingId>, Sender<Turn>)>,
     calls: Option<(OfCalls<'s>, Sender<Turn>)>,
     /// Where they say what the streams before a turn got.
     pub ended: Receiver<Ended>,
@@ -40,18 +39,17 @@ impl<'w> Written<'w> {
     /// The ways of all CPUs into the first archive.
     pub fn lanes<'p>(
         &self,
-        (pipes, mut rings): (&'p mut [PagePipe], ContextRings),
+        rings: Vec<Ring<'p>>,
         archive: &mut Archive,
         of: &OfKernel<'_>,
     ) -> Result<Vec<Lane<'p>>> {
         let begin = archive.begin;
         let mut lanes = Vec::new();
-        for pipe in pipes {
+        for ring in rings {
             if let Some(trace) = archive.kernel() {
-                let mut converter = trace.cpu(pipe.cpu(), &of.groups)?;
+                let mut converter = trace.ring(ring.id, &of.groups)?;
                 converter.covers(begin)?;
-                let contexts = rings.remove(&pipe.cpu());
-                lanes.push(Lane::new(pipe, converter).with_contexts(contexts));
+                lanes.push(Lane::new(ring, converter));
             }
         }
         Ok(lanes)
@@ -61,7 +59,6 @@ impl<'w> Written<'w> {
     pub fn start<'s, 'e>(
         &self,
         scope: &'s Scope<'s, 'e>,
-        instance: &'e Instance,
         (lanes, calls): (Vec<Lane<'e>>, Option<SyscallRecorder>),
         archive: &Archive,
     ) -> Readers<'s>
@@ -76,14 +73,14 @@ impl<'w> Written<'w> {
             cpus,
         } = *self;
         let start = |share: Vec<Lane<'e>>| {
-            let own: Vec<Cpu> = share.iter().map(Lane::cpu).collect();
+            let own: Vec<RingId> = share.iter().map(Lane::id).collect();
             let (turns, asked) = channel();
             let turning = Turns {
                 asked,
                 ended: ended.clone(),
                 fills,
             };
-            let reader = Reader::new(share, instance, archive.progress());
+            let reader = Reader::new(share, archive.progress());
             let reader = reader.turning(turning);
             let thread = scope.spawn(move || {
                 housekeeping::pin(cpus);
@@ -132,13 +129,13 @@ impl Readers<'_> {
     ) -> Result<Vec<(&Sender<Turn>, Turn)>> {
         let at = next.begin;
         let mut streams = match next.kernel() {
-            Some(trace) => trace.streams(&of.cpus)?,
+            Some(trace) => trace.streams(&of.rings)?,
             None => Vec::new(),
         };
         let mut turns = Vec::new();
         for (_, own, desk) in &self.cpus {
             let all = std::mem::take(&mut streams).into_iter();
-            let (of_reader, others) = all.partition(|(cpu, _)| own.contains(cpu));
+            let (of_reader, others) = all.partition(|(ring, _)| own.contains(ring));
             streams = others;
             let turn = Turn {
                 at,

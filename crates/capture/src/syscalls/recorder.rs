@@ -19,6 +19,7 @@ use super::contexts::CallContexts;
 use super::plan::{CallClasses, CallPlan};
 use super::summary::CallsSummary;
 use super::table;
+use crate::channels::RingId;
 use crate::clock;
 use crate::kernel_ctf::KernelContexts;
 use crate::progress::{POLL_PERIOD, Progress, Source};
@@ -304,15 +305,15 @@ impl SyscallRecorder {
     /// When a stream cannot be written.
     pub(crate) fn write_to(
         &mut self,
-        streams: Vec<(Cpu, StreamWriter)>,
+        streams: Vec<(RingId, StreamWriter)>,
         first_class: u32,
         begin: Instant,
     ) -> Result<()> {
         self.first_class = first_class;
-        for (cpu, mut stream) in streams {
+        for (ring, mut stream) in streams {
             stream.covers(begin)?;
             self.streams.push(CallStream {
-                cpu,
+                cpu: ring.cpu,
                 stream,
                 last_ns: begin.as_ns().max(0) as u64,
                 lost: 0,
@@ -378,9 +379,9 @@ impl SyscallRecorder {
     }
 
     /// What happens from `at` on goes to `streams`.
-    fn turn_to(&mut self, at: Instant, streams: Vec<(Cpu, StreamWriter)>) {
-        for (cpu, stream) in streams {
-            if let Some(own) = self.streams.iter_mut().find(|own| own.cpu == cpu) {
+    fn turn_to(&mut self, at: Instant, streams: Vec<(RingId, StreamWriter)>) {
+        for (ring, stream) in streams {
+            if let Some(own) = self.streams.iter_mut().find(|own| own.cpu == ring.cpu) {
                 own.next = Some((at, stream));
             }
         }

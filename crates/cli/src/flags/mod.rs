@@ -62,6 +62,7 @@ pub use read::{Diagnose, Info, TraceUntil, Window};
 pub use receive::{Receive, RecordTo};
 pub use record::{
     BootMemory, Record, RecordSession, RecordStart, RecordWhat, SessionList, SessionOf,
+    SessionSave, SessionTrack, SessionUntrack,
 };
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
 
 use super::{RecordTo, TraceUntil};
 
 /// Which events are recorded, here and in sessions.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize)]
 pub struct RecordWhat {
     /// A set of events, one event, a pattern; repeatable
     #[arg(long, value_name = "SET", value_delimiter = ',')]
@@ -104,7 +105,15 @@ pub struct RecordWhat {
     ///
     /// Without it they are left out in the kernel, and counted.
     #[arg(long = "self", hide_short_help = true)]
+    #[serde(rename = "self")]
     pub own_calls: bool,
+    /// Events in buffers of their own: NAME events=LIST [buffer=SIZE] [mode=MODE]
+    ///
+    /// As in 'irqs events=irq,softirq buffer=16M': what comes often takes no room from what is
+    /// rare. A channel takes its events from those of --events; all channels are one trace. A full
+    /// one overwrites its oldest events (overwrite), or refuses the newest (discard). Repeatable.
+    #[arg(long, value_name = "CHANNEL", hide_short_help = true)]
+    pub channel: Vec<String>,
     /// Kernel buffer per CPU (default: 4M)
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<String>,
@@ -163,7 +172,7 @@ pub struct Record {
         default_missing_value = "plain",
         conflicts_with_all = [
             "output", "duration", "to", "flight", "list_events", "user", "filter", "uprobe",
-            "uretprobe", "usdt", "probe", "retprobe", "maps", "command",
+            "uretprobe", "usdt", "probe", "retprobe", "maps", "command", "channel",
         ],
         hide_short_help = true
     )]
@@ -174,7 +183,7 @@ pub struct Record {
         conflicts_with_all = [
             "at_boot", "duration", "to", "flight", "list_events", "user", "filter", "events",
             "functions", "uprobe", "uretprobe", "usdt", "probe", "retprobe", "event_file",
-            "buffer", "command",
+            "buffer", "command", "channel",
         ],
         hide_short_help = true
     )]
@@ -260,6 +269,15 @@ pub enum RecordSession {
     /// Write the machine's state into its archive: tasks, files, interrupts
     #[command(hide = true, after_help = DUMP_EXAMPLE)]
     Dump(SessionOf),
+    /// Record what WHOM does too, of one that records some alone
+    #[command(hide = true, after_help = TRACK_EXAMPLE)]
+    Track(SessionTrack),
+    /// Record no more what WHOM does
+    #[command(hide = true, after_help = UNTRACK_EXAMPLE)]
+    Untrack(SessionUntrack),
+    /// Print what it was started with, as a file for --config
+    #[command(hide = true, after_help = SAVE_EXAMPLE)]
+    Save(SessionSave),
     /// All sessions
     #[command(hide = true, after_help = LIST_EXAMPLE)]
     List(SessionList),
@@ -315,6 +333,46 @@ pub struct SessionOf {
     pub json: bool,
 }
 
+/// Whom a session is to track too.
+#[derive(Clone, Debug, Args)]
+pub struct SessionTrack {
+    /// Which session.
+    #[command(flatten)]
+    pub of: SessionOf,
+    /// As in --track: jackd, pid:123, process:NAME, user:NAME, unit:NAME, container:NAME
+    #[arg(value_name = "WHOM", required = true)]
+    pub whom: Vec<String>,
+}
+
+/// Whom a session is to track no more.
+#[derive(Clone, Debug, Args)]
+pub struct SessionUntrack {
+    /// Which session.
+    #[command(flatten)]
+    pub of: SessionOf,
+    /// In the words in which it tracks them
+    #[arg(
+        value_name = "WHOM",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    pub whom: Vec<String>,
+    /// All that it tracks: nobody is left
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Where the settings of a session go.
+#[derive(Clone, Debug, Args)]
+pub struct SessionSave {
+    /// What it is called
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Into FILE, which must not exist yet (default: stdout)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// How sessions are listed.
 #[derive(Clone, Debug, Args)]
 pub struct SessionList {
@@ -340,7 +398,8 @@ Examples:
 Sessions outlive the terminal (docs/sessions.md):
   sudo rtscope record start NAME --rotate-every 10m --keep 20
   sudo rtscope record start NAME --flight --user 'npt:*' --events default
-  sudo rtscope record status NAME               also rotate, snapshot, clear, dump, stop
+  sudo rtscope record status NAME               also rotate, snapshot, clear, dump, track,
+                                                untrack, save, stop
   sudo rtscope record list";
 
 const START_EXAMPLES: &str = "\
@@ -354,4 +413,10 @@ const ROTATE_EXAMPLE: &str = "Example: sudo rtscope record rotate night";
 const SNAPSHOT_EXAMPLE: &str = "Example: sudo rtscope record snapshot box";
 const CLEAR_EXAMPLE: &str = "Example: sudo rtscope record clear night";
 const DUMP_EXAMPLE: &str = "Example: sudo rtscope record dump night";
+const TRACK_EXAMPLE: &str = "Example: sudo rtscope record track web unit:nginx pid:123";
+const UNTRACK_EXAMPLE: &str = "Example: sudo rtscope record untrack web pid:123";
+const SAVE_EXAMPLE: &str = "\
+Example:
+  sudo rtscope record save night -o night.toml
+  sudo rtscope record start night --config night.toml";
 const LIST_EXAMPLE: &str = "Example: sudo rtscope record list";

@@ -1,6 +1,7 @@
 //! What the flags mean: values with units, checked against each other and against this machine.
 
 mod cat;
+mod channel;
 mod convert;
 mod cyclictest;
 mod cyclictest_output;
@@ -43,7 +44,7 @@ pub use read::{DiagnoseOptions, InfoOptions, TimeWord, WindowOptions};
 pub use receive::ReceiveOptions;
 pub use record::RecordOptions;
 pub use report::{ExternalRequest, Output, ReportRequest, ReportVerb, report_program};
-pub use session::SessionOptions;
+pub use session::{SessionOptions, setting};
 pub use tasks::{group_flag, target_words};
 pub use track::TrackOptions;
 pub use trackers::{LIST as TRACKER_LIST, TrackerOptions, only_takes};

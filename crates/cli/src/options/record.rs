@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use abi::rings::{RING_BYTES_MAX, SUBBUFFER_BYTES_MIN};
-use capture::{FunctionPatterns, KernelContexts, Probe, UserConfig};
+use capture::{Channel, FunctionPatterns, KernelContexts, Probe, UserConfig};
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
 use host::groups::Asked;
 use relay::To;
 
+use super::channel::channels;
 use super::events::Wanted;
 use super::receive::to;
 use super::tasks::{groups, processes, tasks};
@@ -35,6 +36,10 @@ pub struct RecordOptions {
     pub probes: Vec<Probe>,
     /// Functions of the kernel.
     pub functions: FunctionPatterns,
+    /// Whether any of these were asked for beside channels.
+    pub has_first: bool,
+    /// Channels of the kernel's events, with buffers of their own.
+    pub channels: Vec<Channel>,
     /// Whether the kernel's events are wanted: not when only applications were asked for.
     pub kernel: bool,
     /// What each of the kernel's events carries besides its fields.
@@ -100,13 +105,19 @@ impl RecordOptions {
         let size = |text: &String| parse_size("--buffer", text);
         let wanted = Wanted::new(what)?;
         let filters: Result<_> = wanted.filters.iter().map(|text| filter(text)).collect();
-        let is_of_kernel = !(wanted.events.is_empty() && wanted.filters.is_empty());
-        let kernel = what.user.is_empty() || is_of_kernel;
+        let has_events = !(wanted.events.is_empty() && wanted.filters.is_empty());
+        let has_channels = !what.channel.is_empty();
+        let kernel = what.user.is_empty() || has_events || has_channels;
+        let buffer_bytes = what.buffer.as_ref();
+        let buffer_bytes = buffer_bytes.map_or(Ok(BUFFER_DEFAULT_BYTES), size)?;
         let (contexts, of_applications) = contexts(what, kernel)?;
         Ok(RecordOptions {
             output: PathBuf::new(),
             duration: None,
             kernel,
+            // A filter is of an event that a channel may have.
+            has_first: !wanted.events.is_empty() || !has_channels,
+            channels: channels(&what.channel, buffer_bytes)?,
             events: wanted.events,
             probes: wanted.probes,
             functions: FunctionPatterns::new(&what.functions)?,
@@ -123,10 +134,7 @@ impl RecordOptions {
             tasks: tasks(&[], None)?,
             groups: Vec::new(),
             until: Until::Block,
-            buffer_bytes: what
-                .buffer
-                .as_ref()
-                .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
+            buffer_bytes,
             command: Vec::new(),
         })
     }
@@ -134,6 +142,12 @@ impl RecordOptions {
 
 /// Whether pages are kept as they are: the kernel's alone.
 fn is_raw(typed: &flags::Record, usual: &RecordOptions) -> Result<bool> {
+    if typed.raw && !usual.channels.is_empty() {
+        let what = "--raw keeps the pages of one channel";
+        return Err(Error::new(ErrorKind::Unsupported, what)
+            .found("--raw, and --channel")
+            .fix("leave one of them out"));
+    }
     match typed.raw && !usual.kernel {
         true => Err(
             Error::new(ErrorKind::InvalidInput, "--raw is for events of the kernel")

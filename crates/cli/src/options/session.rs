@@ -1,11 +1,12 @@
 //! What a session was asked to do: what was typed, and behind it what a file says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use capture::Keep;
 use capture::session::SessionName;
 use event::{Duration, Error, ErrorKind, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::keep::keep;
 use super::receive::to;
@@ -41,6 +42,7 @@ struct Settings {
     retprobe: Vec<String>,
     functions: Vec<String>,
     event_file: Vec<String>,
+    channel: Vec<String>,
     maps: bool,
     #[serde(rename = "self")]
     own_calls: bool,
@@ -70,6 +72,29 @@ pub struct SessionOptions {
     pub rotate_size_bytes: Option<u64>,
     /// Which archives stay.
     pub keep: Keep,
+    /// All of that in the words of a file.
+    saved: Saved,
+}
+
+/// What was asked for, typed or in a file, in the words of a file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Saved {
+    output: PathBuf,
+    #[serde(flatten)]
+    what: RecordWhat,
+    flight: bool,
+    rotate_every: Option<String>,
+    rotate_size: Option<String>,
+    keep: Option<String>,
+    duration: Option<String>,
+    to: Option<String>,
+    token_file: Option<PathBuf>,
+    spool: Option<String>,
+}
+
+/// A line of a file of settings: TOML writes these values as JSON does.
+pub fn setting(key: &str, value: &Value) -> String {
+    format!("{key} = {value}\n")
 }
 
 impl SessionOptions {
@@ -96,7 +121,8 @@ impl SessionOptions {
                 .found("flight, and rotate_every or rotate_size")
                 .fix("leave one of them away"));
         }
-        let mut record = RecordOptions::of(&what(&typed.what, &file))?;
+        let what = what(&typed.what, &file);
+        let mut record = RecordOptions::of(&what)?;
         if let Some(track) = &record.track {
             track.require_no_command()?;
             if flight {
@@ -105,6 +131,12 @@ impl SessionOptions {
                     .found("flight, and track")
                     .fix("leave one of them away"));
             }
+        }
+        if flight && !record.channels.is_empty() {
+            let what = "a session in flight has one channel";
+            return Err(Error::new(ErrorKind::Unsupported, what)
+                .found("flight, and channel")
+                .fix("start a session in flight for each, with --events and --buffer of its own"));
         }
         if flight && record.contexts.needs_reader() {
             let what = "a session in flight keeps no contexts that ftrace does not note";
@@ -117,22 +149,38 @@ impl SessionOptions {
         }
         let output = typed.output.clone().or(file.output);
         record.output = output.unwrap_or_else(|| format!("rtscope-{name}").into());
-        let duration = either(&typed.duration, &file.duration);
-        let duration = duration.map(|text| positive_duration("--duration", &text));
+        let length = either(&typed.duration, &file.duration);
+        let duration = length
+            .as_ref()
+            .map(|text| positive_duration("--duration", text));
         record.duration = duration.transpose()?;
         let kept = either(&typed.keep, &file.keep);
-        record.to = to(&RecordTo {
+        let there = RecordTo {
             to: either(&typed.to.to, &file.to),
             token_file: typed.to.token_file.clone().or(file.token_file),
             spool: either(&typed.to.spool, &file.spool),
-        })?;
+        };
+        record.to = to(&there)?;
         if record.to.is_some() && (flight || kept.is_some()) {
             let what = "a session that streams keeps nothing here";
             return Err(Error::new(ErrorKind::InvalidInput, what)
                 .found("--to, and --keep or --flight")
                 .fix("leave one of them away"));
         }
+        let saved = Saved {
+            output: record.output.clone(),
+            what,
+            flight,
+            rotate_every: every.clone(),
+            rotate_size: size.clone(),
+            keep: kept.clone(),
+            duration: length,
+            to: there.to,
+            token_file: there.token_file,
+            spool: there.spool,
+        };
         Ok(SessionOptions {
+            saved,
             name,
             record,
             flight,
@@ -142,6 +190,37 @@ impl SessionOptions {
                 keep("--keep", &text, "archives", KEEP_FIX)
             })?,
         })
+    }
+}
+
+impl SessionOptions {
+    /// All that was asked for as a file of settings, which means the same in every folder.
+    ///
+    /// # Errors
+    /// When this folder cannot be named.
+    pub fn settings(&self) -> Result<String> {
+        let absolute = |path: &Path| {
+            let absolute = std::path::absolute(path);
+            absolute.map_err(|cause| Error::io("cannot name the folder we are in", cause))
+        };
+        let mut saved = self.saved.clone();
+        saved.output = absolute(&saved.output)?;
+        saved.token_file = saved.token_file.as_deref().map(absolute).transpose()?;
+        for file in &mut saved.what.event_file {
+            let path = Path::new(file.as_str());
+            if path.exists() {
+                *file = absolute(path)?.to_string_lossy().into_owned();
+            }
+        }
+        let table = serde_json::to_value(&saved).unwrap_or_default();
+        let is_said = |value: &Value| match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(list) => !list.is_empty(),
+            _ => true,
+        };
+        let lines = table.as_object().into_iter().flatten();
+        let lines = lines.filter(|(_, value)| is_said(value));
+        Ok(lines.map(|(key, value)| setting(key, value)).collect())
     }
 }
 
@@ -169,6 +248,7 @@ fn what(typed: &RecordWhat, file: &Settings) -> RecordWhat {
         retprobe: list(&typed.retprobe, &file.retprobe),
         functions: list(&typed.functions, &file.functions),
         event_file: list(&typed.event_file, &file.event_file),
+        channel: list(&typed.channel, &file.channel),
         maps: typed.maps || file.maps,
         own_calls: typed.own_calls || file.own_calls,
         buffer: either(&typed.buffer, &file.buffer),
@@ -201,8 +281,6 @@ fn rotate_size(text: &str) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use clap::Parser;
 
     use super::*;
@@ -255,6 +333,42 @@ mod tests {
         assert_eq!((other.keep.count, other.keep.bytes), (3, None));
         assert_eq!(other.rotate_every, Some(Duration::from_ms(1000)));
         assert_eq!(other.record.output, Path::new("here"));
+    }
+
+    #[test]
+    fn what_was_asked_for_is_a_file_that_asks_for_the_same() {
+        let check = |line: &str, expect: &[&str]| {
+            let first = options(line, None).expect("valid");
+            let text = first.settings().expect("settings");
+            assert_eq!(text.lines().collect::<Vec<_>>(), expect, "{line}");
+            let again = options("night", Some(&text)).expect("valid");
+            assert_eq!(again.settings().expect("settings"), text);
+            assert_eq!(
+                again.record,
+                RecordOptions {
+                    output: again.record.output.clone(),
+                    ..first.record
+                }
+            );
+            assert_eq!((again.flight, again.keep), (first.flight, first.keep));
+        };
+        check("night -o /a", &["output = \"/a\""]);
+        let line = "night -o /a --events sched,irq --buffer 8M --self --rotate-every 10m --keep 3 \
+                    --track pid:1 --maps";
+        let mut expect = vec![
+            "buffer = \"8M\"",
+            "events = [\"sched\",\"irq\"]",
+            "keep = \"3\"",
+            "maps = true",
+            "output = \"/a\"",
+            "rotate_every = \"10m\"",
+            "self = true",
+            "track = [\"pid:1\"]",
+        ];
+        check(line, &expect);
+        expect.retain(|line| line.starts_with("output"));
+        expect.insert(0, "flight = true");
+        check("night -o /a --flight", &expect);
     }
 
     #[test]

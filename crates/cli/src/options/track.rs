@@ -8,6 +8,8 @@ use host::users;
 const NAMED: [&str; 4] = ["cgroup", "unit", "container", "user"];
 /// The word for what a recording runs.
 const COMMAND: &str = "command";
+/// The word for none, until a session is told whom to track.
+const NOBODY: &str = "nobody";
 
 /// Whom `--track` names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +38,7 @@ impl TrackOptions {
             let named = word.split_once(':').filter(|(_, name)| !name.is_empty());
             match named {
                 _ if word == COMMAND => found.command = true,
+                _ if word == NOBODY => (),
                 None if NAMED
                     .iter()
                     .any(|kind| word.strip_suffix(':') == Some(kind)) =>
@@ -54,6 +57,20 @@ impl TrackOptions {
             found.words.push(word.clone());
         }
         Ok((!found.words.is_empty()).then_some(found))
+    }
+
+    /// Of a session that runs: nobody where no word is given.
+    ///
+    /// # Errors
+    /// As [`TrackOptions::new`], and as [`TrackOptions::require_no_command`].
+    pub fn of_session(words: &[String]) -> Result<TrackOptions> {
+        let named = words.iter().filter(|word| *word != NOBODY);
+        let named: Vec<String> = named.cloned().collect();
+        let found = TrackOptions::new(&named)?.unwrap_or_else(|| TrackOptions {
+            words: vec![NOBODY.to_owned()],
+            ..TrackOptions::default()
+        });
+        found.require_no_command().map(|()| found)
     }
 
     /// Refuses the word for a command where none is run.
@@ -109,6 +126,12 @@ mod tests {
         assert_eq!(users.expect("somebody").users, [0, 7]);
         assert!(options(&["user:no such user"]).is_err());
         assert!(found.require_no_command().is_err());
+        let nobody = options(&["nobody"]).expect("valid").expect("none");
+        assert!(nobody.tasks.is_empty() && !nobody.has_newcomers());
+        assert_eq!(TrackOptions::of_session(&[]).expect("valid"), nobody);
+        let words = ["nobody".to_owned(), "jackd".to_owned()];
+        let named = TrackOptions::of_session(&words).expect("valid");
+        assert_eq!(named.words, ["jackd"]);
     }
 
     #[test]

@@ -11,28 +11,32 @@ fn refuse(what: String, found: &str, fix: impl Into<String>) -> Error {
         .fix(fix)
 }
 
-/// Reads `64K`, `4M`, `1G`, or bytes without a letter.
+/// The letters of sizes, and what each multiplies by: 2 to that power.
+const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+
+/// Reads `64K`, `4M`, `1G`, `2T`, or bytes without a letter.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] names the text; a size of zero is one.
 pub fn parse_size(flag: &str, text: &str) -> Result<u64> {
-    let (number, shift) = match text.strip_suffix(['K', 'M', 'G']) {
-        Some(number) if text.ends_with('K') => (number, 10),
-        Some(number) if text.ends_with('M') => (number, 20),
-        Some(number) => (number, 30),
-        None => (text, 0),
-    };
-    let bytes = number
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift));
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
-        refuse(
+    let unit = |(letter, shift): &(char, u32)| Some((text.strip_suffix(*letter)?, *shift));
+    let (number, shift) = UNITS.iter().find_map(unit).unwrap_or((text, 0));
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let bytes = number.parse::<u64>().ok();
+    let bytes = bytes.and_then(|number| number.checked_mul(1 << shift));
+    match bytes {
+        Some(bytes) if bytes > 0 => Ok(bytes),
+        None if is_number => Err(refuse(
+            format!("{flag} is beyond every machine"),
+            text,
+            "give less, as in 512K or 4M",
+        )),
+        _ => Err(refuse(
             format!("{flag} is not a size"),
             text,
             "give a size above 0, as in 512K or 4M",
-        )
-    })
+        )),
+    }
 }
 
 /// Ten years: what lasts longer says nothing, and sums of it with instants stay in range.
@@ -115,10 +119,27 @@ mod tests {
         check("64K", Some(65_536));
         check("4M", Some(4 << 20));
         check("1G", Some(1 << 30));
+        check("999T", Some(999 << 40));
         check("0M", None);
         check("4MiB", None);
         check("M", None);
         check("99999999999G", None);
+    }
+
+    #[test]
+    fn a_size_that_no_number_can_say_is_no_misspelt_one() {
+        let check = |text: &str, expect: &str| {
+            let error = parse_size("--buffer", text).expect_err(text);
+            assert_eq!(error.what(), expect, "{text}");
+        };
+        check("99999999999G", "--buffer is beyond every machine");
+        check(
+            "99999999999999999999999",
+            "--buffer is beyond every machine",
+        );
+        check("0", "--buffer is not a size");
+        check("-1M", "--buffer is not a size");
+        check("T", "--buffer is not a size");
     }
 
     #[test]

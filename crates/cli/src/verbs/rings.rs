@@ -49,16 +49,33 @@ pub fn recover(typed: &Recover) -> Result<Outcome> {
 
 /// Gives traces that killed recorders left the names that they were to have, or this one.
 fn finish(all: &[Unfinished], output: Option<&Path>) -> Result<Outcome> {
+    let holds = |left: &Unfinished| !left.is_empty();
+    let outcome = match all.iter().any(holds) {
+        true => Outcome::Fine,
+        // There was nothing to recover.
+        false => Outcome::Inconclusive,
+    };
     let text = finished(all, output)?;
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
-    Ok(Outcome::Fine)
+    Ok(outcome)
 }
 
 /// The same; what is said of each.
 fn finished(all: &[Unfinished], output: Option<&Path>) -> Result<String> {
     let mut text = String::new();
     for unfinished in all {
+        if unfinished.is_empty() {
+            unfinished.remove()?;
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(
+                text,
+                "process {} was killed before it recorded anything: {} was empty, and is removed",
+                unfinished.pid,
+                unfinished.path.display()
+            );
+            continue;
+        }
         let is_streamed = unfinished.is_streamed();
         let path = unfinished.finish(output)?;
         let left = Unfinished {
@@ -67,7 +84,6 @@ fn finished(all: &[Unfinished], output: Option<&Path>) -> Result<String> {
         };
         let (pid, path) = (unfinished.pid, path.display());
         if is_streamed && !left.holds_events() {
-            // Writing to a String cannot fail, here and below.
             let _ = writeln!(
                 text,
                 "the other host has every event that process {pid} wrote until it was killed: none \

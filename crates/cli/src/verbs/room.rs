@@ -3,6 +3,7 @@
 
 use abi::rings::RING_BYTES_MAX;
 use capture::{RING_BYTES_USUAL, UserSummary};
+use event::{Error, ErrorKind, Result};
 
 use crate::options::parse_size;
 
@@ -31,6 +32,32 @@ pub fn of_kernel(buffer_bytes: u64, cpus: usize, memory_bytes: u64) -> String {
              ({more} on each of {cpus} CPUs) this machine has not the memory"
         ),
     }
+}
+
+/// What `--buffer` asks for on each CPU of this machine.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] where that is more than the memory.
+pub fn kernel_buffer(buffer_bytes: u64) -> Result<usize> {
+    let cpus = host::capabilities::gather_cpus().machine.cpus_online;
+    within(buffer_bytes, cpus.len(), memory_bytes())
+}
+
+fn within(buffer_bytes: u64, cpus: usize, memory_bytes: u64) -> Result<usize> {
+    let cpus = cpus.max(1);
+    let is_there = buffer_bytes.saturating_mul(cpus as u64) <= memory_bytes;
+    if let (true, Ok(bytes)) = (is_there, usize::try_from(buffer_bytes)) {
+        return Ok(bytes);
+    }
+    let advised = (memory_bytes / MEMORY_PARTS / cpus as u64).max(KERNEL_BYTES_MIN);
+    let what = "the buffers would be larger than the memory of this machine";
+    Err(Error::new(ErrorKind::InvalidInput, what)
+        .found(format!(
+            "--buffer {} on each of {cpus} CPUs, and {:.1} GiB of memory",
+            size(buffer_bytes),
+            memory_bytes as f64 / (1 << 30) as f64
+        ))
+        .fix(format!("--buffer {}, or less", size(1 << advised.ilog2()))))
 }
 
 /// The memory of this machine.
@@ -81,7 +108,7 @@ fn of_rings(had_bytes: u64, is_set: bool, is_ours: bool) -> String {
 
 /// As `--buffer` and [`RING_SIZE`] take it, in the largest unit that says it whole.
 fn size(bytes: u64) -> String {
-    let units = [(30, "G"), (20, "M"), (10, "K")];
+    let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
     let whole = |shift: &u32| bytes > 0 && bytes.trailing_zeros() >= *shift;
     match units.into_iter().find(|(shift, _)| whole(shift)) {
         Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
@@ -110,6 +137,19 @@ mod tests {
         check("128M", "--buffer 512M,");
         check("129M", "fewer --events, or with a --filter; for larger");
         check("8G", "fewer --events, or with a --filter; for larger");
+    }
+
+    #[test]
+    fn buffers_beyond_the_memory_are_refused_with_a_size_that_it_has() {
+        let check = |buffer: &str, expect: Option<&str>| {
+            let bytes = parse_size("--buffer", buffer).expect("a size");
+            let refused = within(bytes, 2, 4 * GIB).err();
+            let fix = refused.as_ref().and_then(Error::fixed_by);
+            assert_eq!(fix, expect, "{buffer}");
+        };
+        check("2G", None);
+        check("3G", Some("--buffer 512M, or less"));
+        check("999T", Some("--buffer 512M, or less"));
     }
 
     #[test]

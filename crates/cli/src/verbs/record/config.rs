@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use capture::{EventSelection, Probe, RecordConfig, Track, named_event};
-use event::{Error, ErrorKind, Result};
+use event::Result;
 use ftrace::{DynamicEvents, EventName, Tracefs};
 use host::users;
 
 use crate::options::{RecordOptions, Target, TrackOptions};
 use crate::signals;
+use crate::verbs::room;
 use crate::verbs::watch::targets::{Matched, Whom};
 
 /// What the capture is to do.
@@ -18,20 +19,18 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
         .into_iter()
         .map(|(name, filter)| Ok((event_name(&name, &options.probes)?, filter)))
         .collect();
-    let bytes = usize::try_from(options.buffer_bytes).map_err(|_| {
-        Error::new(
-            ErrorKind::InvalidInput,
-            "--buffer is larger than this machine can address",
-        )
-        .found(format!("{} bytes", options.buffer_bytes))
-        .fix("give --buffer a size of memory, as in 16M")
-    })?;
+    let bytes = room::kernel_buffer(options.buffer_bytes)?;
+    for channel in &options.channels {
+        room::kernel_buffer(channel.buffer_bytes_per_cpu as u64)?;
+    }
     Ok(RecordConfig {
         duration: options.duration,
         kernel: options.kernel,
         contexts: options.contexts,
         user: options.user,
         events: EventSelection::new(&options.events),
+        has_first: options.has_first,
+        channels: options.channels,
         command: (!options.command.is_empty()).then_some(options.command),
         filters: filters?,
         track: options.track.map(track),
@@ -49,7 +48,7 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
 }
 
 /// Whose events alone are recorded.
-fn track(options: TrackOptions) -> Track {
+pub(super) fn track(options: TrackOptions) -> Track {
     let (words, command) = (options.words.clone(), options.command);
     let has_newcomers = options.has_newcomers();
     let users = options.users;

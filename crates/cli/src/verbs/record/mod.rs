@@ -9,6 +9,7 @@ mod start;
 mod streamed;
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ use trace::{FILTERED_EVENTS, TRACKED_TASKS, Trace};
 use crate::exit::{Outcome, print, print_answer};
 use crate::flags::{Record, RecordSession};
 use crate::live::Live;
-use crate::options::{RecordOptions, Target};
+use crate::options::{RecordOptions, Target, TrackOptions};
 use crate::signals::{self, Request};
 use crate::verbs::room;
 use crate::verbs::watch::targets::{Matched, Whom};
@@ -46,6 +47,11 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         return outcome;
     }
     let options = RecordOptions::new(typed)?;
+    if !typed.list_events {
+        // Before all that takes time: who asks to stop meanwhile gets what there is by then.
+        signals::take_over()?;
+        signals::heed_terminal()?;
+    }
     let capabilities = match options.kernel {
         true => capabilities::gather(),
         false => host::capabilities::gather_cpus(),
@@ -68,7 +74,6 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         ..Query::default()
     };
     let mut config = config::config(options)?;
-    signals::heed_terminal()?;
     if config.user.is_some() {
         for moved in capture::require_ring_folder()? {
             eprintln!("{moved:#}");
@@ -110,6 +115,9 @@ pub fn run(typed: &Record) -> Result<Outcome> {
 
 /// Says that the recording has begun.
 fn begins(config: &RecordConfig) {
+    if config.stop.load(Ordering::Acquire) {
+        return eprintln!("asked to stop before it began: only this moment is recorded");
+    }
     let to = config.to.as_ref();
     let to = to.map_or(String::new(), |to| format!(" to {}", to.address()));
     eprintln!("recording{to} {}", until(config));
@@ -126,12 +134,23 @@ fn of_session(typed: &RecordSession) -> Result<Outcome> {
     match typed {
         RecordSession::Start(start) => start::start(start),
         RecordSession::Serve(start) => start::serve(start),
-        RecordSession::Stop(of) => sessions::of(session::Request::Stop, of),
-        RecordSession::Status(of) => sessions::of(session::Request::Status, of),
-        RecordSession::Rotate(of) => sessions::of(session::Request::Rotate, of),
-        RecordSession::Snapshot(of) => sessions::of(session::Request::Snapshot, of),
-        RecordSession::Clear(of) => sessions::of(session::Request::Clear, of),
-        RecordSession::Dump(of) => sessions::of(session::Request::Dump, of),
+        RecordSession::Stop(of) => sessions::of(&session::Request::Stop, of),
+        RecordSession::Status(of) => sessions::of(&session::Request::Status, of),
+        RecordSession::Rotate(of) => sessions::of(&session::Request::Rotate, of),
+        RecordSession::Snapshot(of) => sessions::of(&session::Request::Snapshot, of),
+        RecordSession::Clear(of) => sessions::of(&session::Request::Clear, of),
+        RecordSession::Dump(of) => sessions::of(&session::Request::Dump, of),
+        RecordSession::Track(track) => {
+            let whom = track.whom.clone();
+            // A word that can name nobody is told here.
+            TrackOptions::of_session(&whom)?;
+            sessions::of(&session::Request::Track(whom), &track.of)
+        }
+        RecordSession::Untrack(untrack) => {
+            let whom = untrack.whom.clone();
+            sessions::of(&session::Request::Untrack(whom), &untrack.of)
+        }
+        RecordSession::Save(save) => sessions::save(save),
         RecordSession::List(list) => sessions::list(list),
     }
 }
@@ -198,11 +217,12 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
             "recorded {} events in {} on {} CPUs, {} lost, {:.1} MB: {path}",
             summary.events(),
             summary.duration,
-            summary.cpus.len(),
+            summary.cpu_count(),
             summary.lost(),
             summary.size_bytes() as f64 / 1e6
         );
     }
+    channels(&mut text, summary, config);
     calls(&mut text, &summary.calls);
     contexts(&mut text, summary);
     applications(&mut text, summary, config);
@@ -217,9 +237,7 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
     }
     let of_rings = summary.cpus.iter().map(|cpu| cpu.statistics.lost());
     if of_rings.sum::<u64>() + summary.calls.lost > 0 && summary.delivered.is_none() {
-        let (buffer_bytes, cpus) = (config.buffer_bytes_per_cpu as u64, summary.cpus.len());
-        let advice = room::of_kernel(buffer_bytes, cpus, room::memory_bytes());
-        let _ = writeln!(text, "{advice}");
+        text.push_str(&advice(summary, config));
     }
     if summary.delivered.is_some() {
         // Nothing is here that could be looked at.
@@ -333,6 +351,32 @@ pub fn processes(text: &mut String, user: &UserSummary) {
     for refused in &user.refused {
         let _ = writeln!(text, "not recorded: {refused}");
     }
+}
+
+/// What came in each channel, where there are several.
+fn channels(text: &mut String, summary: &RecordSummary, config: &RecordConfig) {
+    let count = config.channels.len();
+    for number in (0..=count).filter(|number| count > 0 && (*number > 0 || config.has_first)) {
+        let (events, lost) = summary.of_channel(number);
+        let name = config.channel_name(number);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {name}: {events} events, {lost} lost");
+    }
+}
+
+/// What to repeat a recording with that lost events: of each channel, and of system calls.
+fn advice(summary: &RecordSummary, config: &RecordConfig) -> String {
+    let (cpus, memory_bytes) = (summary.cpu_count(), room::memory_bytes());
+    let buffer_bytes = config.buffer_bytes_per_cpu as u64;
+    if config.channels.is_empty() || summary.calls.lost + summary.of_channel(0).1 > 0 {
+        return room::of_kernel(buffer_bytes, cpus, memory_bytes) + "\n";
+    }
+    let lossy = (1..=config.channels.len()).filter(|number| summary.of_channel(*number).1 > 0);
+    let names: Vec<_> = lossy.map(|number| config.channel_name(number)).collect();
+    format!(
+        "events were lost in {}: repeat with a larger buffer= there, or with fewer events=\n",
+        names.join(", ")
+    )
 }
 
 /// What became of applications.

@@ -1,6 +1,8 @@
 //! What is asked of sessions: `rtscope record stop|status|rotate|snapshot|clear|dump|list`.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
 
 use capture::session::{
     self, ArchiveFacts, DeadSession, Reply, Request, SessionName, SessionState, SessionStatus,
@@ -11,7 +13,8 @@ use serde::Serialize;
 
 use super::streamed;
 use crate::exit::{Outcome, print};
-use crate::flags::{SessionList, SessionOf};
+use crate::flags::{SessionList, SessionOf, SessionSave};
+use crate::options::setting;
 
 /// The form of what is printed for programs.
 const SCHEMA: &str = "rtscope.session";
@@ -38,7 +41,7 @@ struct ToldAll<'t> {
 }
 
 /// Asks a session, and prints what it says.
-pub(super) fn of(request: Request, typed: &SessionOf) -> Result<Outcome> {
+pub(super) fn of(request: &Request, typed: &SessionOf) -> Result<Outcome> {
     let name = SessionName::parse(&typed.name)?;
     let sessions = Sessions::of_this_user();
     match ask(&sessions, &name, request) {
@@ -57,7 +60,7 @@ pub(super) fn of(request: Request, typed: &SessionOf) -> Result<Outcome> {
     }
 }
 
-fn answered(request: Request, typed: &SessionOf, reply: Reply) -> Result<Outcome> {
+fn answered(request: &Request, typed: &SessionOf, reply: Reply) -> Result<Outcome> {
     if let Some(refusal) = reply.refused {
         return Err(refusal.into_error());
     }
@@ -68,7 +71,7 @@ fn answered(request: Request, typed: &SessionOf, reply: Reply) -> Result<Outcome
         print(&done(request, status, wrote))?;
     }
     match (status.state, &status.error) {
-        (SessionState::Failed, Some(error)) if request == Request::Stop => {
+        (SessionState::Failed, Some(error)) if *request == Request::Stop => {
             Err(error.clone().into_error())
         }
         (SessionState::Failed, _) => Ok(Outcome::Inconclusive),
@@ -76,13 +79,69 @@ fn answered(request: Request, typed: &SessionOf, reply: Reply) -> Result<Outcome
     }
 }
 
+/// Prints what a session was started with, and whom it tracks now.
+pub(super) fn save(typed: &SessionSave) -> Result<Outcome> {
+    let name = SessionName::parse(&typed.name)?;
+    let sessions = Sessions::of_this_user();
+    let asked = ask(&sessions, &name, &Request::Status);
+    let known = match sessions.is_there()? {
+        true => sessions.settings(&name),
+        false => None,
+    };
+    let Some(mut text) = known.filter(|text| !text.is_empty()) else {
+        // Why there is none.
+        return match asked {
+            Err(error) => Err(error),
+            Ok(_) => Err(
+                Error::new(ErrorKind::Unsupported, "no settings were kept of it")
+                    .found(format!(
+                        "the session {name} was started by an older rtscope"
+                    ))
+                    .fix("stop it, and start it anew"),
+            ),
+        };
+    };
+    if let Ok(reply) = asked {
+        text = with_tracked(&text, &reply.status.tracks);
+    }
+    let Some(path) = &typed.output else {
+        print(&text)?;
+        return Ok(Outcome::Fine);
+    };
+    let written = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|cause| {
+        let what = format!("cannot write {}", path.display());
+        Error::io(what, cause).fix("give -o a file that does not exist yet")
+    })?;
+    Ok(Outcome::Fine)
+}
+
+/// The settings, with whom the session tracks now.
+fn with_tracked(text: &str, tracks: &[String]) -> String {
+    if tracks.is_empty() {
+        return text.to_owned();
+    }
+    let line = setting("track", &serde_json::json!(tracks));
+    let is_other = |line: &&str| !line.starts_with("track =");
+    let others = text
+        .lines()
+        .filter(is_other)
+        .map(|line| line.to_owned() + "\n");
+    others.chain([line]).collect()
+}
+
 /// What was done, for people.
-fn done(request: Request, status: &SessionStatus, wrote: Option<&ArchiveFacts>) -> String {
+fn done(request: &Request, status: &SessionStatus, wrote: Option<&ArchiveFacts>) -> String {
     let name = &status.name;
     match request {
         Request::Status => text(status),
         Request::Clear => format!("{name}: what was recorded until now is forgotten\n"),
         Request::Dump => format!("{name}: the state of this machine is in its archive\n"),
+        Request::Track(_) | Request::Untrack(_) => {
+            let before = wrote.map(|facts| format!("before: {}\n", archive(facts)));
+            let tracks = status.tracks.join(", ");
+            format!("{name} tracks: {tracks}\n{}", before.unwrap_or_default())
+        }
         Request::Rotate | Request::Snapshot => match wrote {
             Some(facts) => format!("{name}: {}\n", archive(facts)),
             None => format!("{name}: nothing was recorded since the last archive\n"),
@@ -137,7 +196,7 @@ pub(super) fn list(typed: &SessionList) -> Result<Outcome> {
         if dead.iter().any(|dead| dead.name == name) {
             continue;
         }
-        match ask(&sessions, &name, Request::Status) {
+        match ask(&sessions, &name, &Request::Status) {
             Ok(reply) => all.push(reply.status),
             // It was stopped meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => (),
@@ -202,6 +261,7 @@ fn dead_status(dead: &DeadSession) -> SessionStatus {
         output: dead.output.clone(),
         buffer_bytes_per_cpu: 0,
         cpus: Vec::new(),
+        tracks: Vec::new(),
         system_calls: None,
         user: None,
         stream: None,
@@ -275,6 +335,9 @@ pub(super) fn text(status: &SessionStatus) -> String {
             let _ = writeln!(text, "  events:   {}, {} lost", status.events, status.lost);
         }
     }
+    if !status.tracks.is_empty() {
+        let _ = writeln!(text, "  tracks:   {}", status.tracks.join(", "));
+    }
     rings(&mut text, status);
     if let Some(path) = &status.writing {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -300,10 +363,16 @@ fn rings(text: &mut String, status: &SessionStatus) {
         SessionState::Flight => "overwritten",
         _ => "lost",
     };
+    let first = status.cpus.first().map(|ring| ring.channel.as_str());
+    let is_one = status.cpus.iter().all(|ring| Some(&*ring.channel) == first);
     for ring in &status.cpus {
+        let channel = match is_one {
+            true => String::new(),
+            false => format!(" of {}", ring.channel),
+        };
         let _ = writeln!(
             text,
-            "  CPU {}:    {:.0} % full, {:.0} % at most; {} events, {} {fate}",
+            "  CPU {}{channel}:    {:.0} % full, {:.0} % at most; {} events, {} {fate}",
             ring.cpu, ring.filled_percent, ring.fullest_percent, ring.events, ring.lost
         );
     }

@@ -11,11 +11,11 @@ use event::{Error, ErrorKind, Result};
 use host::capabilities::Verb;
 use serde::{Deserialize, Serialize};
 
-use super::config::config as record_config;
+use super::config::{config as record_config, track};
 use super::sessions::text;
 use crate::exit::{Outcome, print};
 use crate::flags::RecordStart;
-use crate::options::SessionOptions;
+use crate::options::{SessionOptions, TrackOptions};
 use crate::signals;
 
 /// What the session's process says to the one that started it: a line of JSON.
@@ -99,6 +99,8 @@ fn spawn(sessions: &Sessions) -> Result<Child> {
 /// The session's process.
 pub(super) fn serve(typed: &RecordStart) -> Result<Outcome> {
     signals::outlive_terminal()?;
+    // Before all that takes time: who is asked to stop meanwhile says so.
+    signals::take_over()?;
     let say = |began: &Began| {
         let mut stdout = std::io::stdout().lock();
         let line = serde_json::to_string(began).unwrap_or_default();
@@ -137,6 +139,7 @@ fn run(typed: &RecordStart, ready: impl FnOnce(&SessionStatus)) -> Result<()> {
 
 fn config(options: SessionOptions) -> Result<SessionConfig> {
     let output = absolute(&options.record.output)?;
+    let settings = options.settings()?;
     let mut record = record_config(options.record)?;
     let rings = std::env::var_os("RTSCOPE_DIR").filter(|folder| !folder.is_empty());
     if let Some(folder) = rings {
@@ -152,6 +155,8 @@ fn config(options: SessionOptions) -> Result<SessionConfig> {
         rotate_size_bytes: options.rotate_size_bytes,
         keep: options.keep,
         command_line: capture::own_command_line(),
+        settings,
+        track_of: |words| Ok(track(TrackOptions::of_session(words)?)),
     })
 }
 

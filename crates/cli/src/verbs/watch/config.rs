@@ -10,6 +10,7 @@ use event::{Duration, Error, ErrorKind, Result, TaskPattern, vectors};
 
 use crate::flags::{Until, Watch};
 use crate::options::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
+use crate::verbs::room;
 use host::capabilities::Capabilities;
 use host::namespace;
 
@@ -32,12 +33,7 @@ pub fn session(options: &WatchOptions) -> Result<watch::WatchOptions> {
 }
 
 fn flight_recorder(options: &SnapshotOptions) -> Result<FlightRecorder> {
-    let bytes = usize::try_from(options.buffer_bytes).map_err(|_| {
-        Error::new(
-            ErrorKind::InvalidInput,
-            "--buffer is larger than this machine can address",
-        )
-    })?;
+    let bytes = room::kernel_buffer(options.buffer_bytes)?;
     Ok(FlightRecorder {
         events: EventSelection::new(&options.events),
         buffer_bytes_per_cpu: bytes,
