@@ -302,3 +302,19 @@ fn what_a_killed_recorder_left_on_is_switched_off_by_doctor() {
     assert!(!is_announced(&scene));
     traced.end();
 }
+
+#[test]
+fn who_was_killed_before_it_recorded_anything_leaves_nothing_and_that_is_said() {
+    let scene = Scene::new();
+    // The largest process id of Linux is 2^22.
+    let left = scene.beside(".empty.partial-99999999");
+    std::fs::create_dir_all(&left).expect("a folder");
+    std::fs::write(left.join(".written-until"), 7_i64.to_le_bytes()).expect("marked");
+    let (text, code) = said(&scene, Command::new(RTSCOPE).arg("recover").arg(&left));
+    assert_eq!(code, Some(3), "{text}");
+    assert!(
+        text.contains("killed before it recorded anything"),
+        "{text}"
+    );
+    assert!(!left.exists() && !scene.beside("empty").exists());
+}

@@ -34,7 +34,7 @@ fn read(path: &Path) -> (Vec<Fork>, Vec<trace::Lost>) {
                     forks.push((event.time(), event.cpu(), event.i64(child)));
                 }
             }
-            Item::Lost(one) => lost.push(one.clone()),
+            Item::Lost(one) => lost.push(*one),
             Item::Damage(_) => (),
         }
         Ok(())

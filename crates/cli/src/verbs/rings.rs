@@ -49,11 +49,10 @@ pub fn recover(typed: &Recover) -> Result<Outcome> {
 
 /// Gives traces that killed recorders left the names that they were to have, or this one.
 fn finish(all: &[Unfinished], output: Option<&Path>) -> Result<Outcome> {
-    let holds = |left: &Unfinished| !left.is_empty();
-    let outcome = match all.iter().any(holds) {
-        true => Outcome::Fine,
+    let outcome = match !all.is_empty() && all.iter().all(Unfinished::is_empty) {
         // There was nothing to recover.
-        false => Outcome::Inconclusive,
+        true => Outcome::Inconclusive,
+        false => Outcome::Fine,
     };
     let text = finished(all, output)?;
     let mut stdout = std::io::stdout().lock();
