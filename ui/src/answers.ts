@@ -470,6 +470,22 @@ export interface Advice {
   then_check: string;
 }
 
+/** A function on a stack. */
+export interface Frame {
+  /** Where, in hexadecimal digits. */
+  address: string;
+  /** Its name and how far in, where the trace tells that; else nothing. */
+  symbol: string;
+}
+
+/** What was under way in the kernel. */
+export interface SeenStack {
+  /** Of what. */
+  what: string;
+  /** The innermost function first. */
+  stack: Frame[];
+}
+
 /** Who did it. */
 export interface Verdict {
   /** In one sentence. */
@@ -478,6 +494,8 @@ export interface Verdict {
   conclusive: boolean;
   /** What to change; any one of these. */
   advice: Advice[];
+  /** Stacks that support it. */
+  stacks: SeenStack[];
 }
 
 /** Activations that were late for one cause. */

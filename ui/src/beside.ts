@@ -13,7 +13,7 @@ import { type Numbers, KINDS, type Stretch, type Tile, type TileTrack, detailOf,
 /** Which of them an id is of; none of a CPU's or a thread's. */
 export const isBeside = (id: string) => /^[fiun]/.test(id);
 const COLOURS = ["#56b4e9", "#009e73", "#e69f00", "#cc79a7", "#f0e442", "#0072b2"];
-const colourOf = (name: number) => COLOURS[(Math.imul(name + 1, 0x9e3779b1) >>> 16) % COLOURS.length]!;
+export const colourOf = (name: number) => COLOURS[(Math.imul(name + 1, 0x9e3779b1) >>> 16) % COLOURS.length]!;
 
 let names: string[] = [], asked = -1;
 const users = new Map<string, api.User>();

@@ -8,15 +8,28 @@ export type Draw = (pen: Pen, width: number, height: number) => void;
 export class Chart {
   readonly canvas: HTMLCanvasElement;
   private frame = 0;
+  /** Until it changes. */
+  private size: [number, number] | null = null;
 
   constructor(private readonly draw: Draw, canvas?: HTMLCanvasElement, resized?: () => void) {
     this.canvas = canvas ?? document.createElement("canvas");
     // Of a tab that is closed nothing is drawn, nor asked for.
-    new ResizeObserver(() => { if (this.width > 0) (resized ?? (() => this.redraw()))(); }).observe(this.canvas);
+    new ResizeObserver(() => {
+      this.size = null;
+      if (this.width > 0) (resized ?? (() => this.redraw()))();
+    }).observe(this.canvas);
   }
 
-  get width() { return this.canvas.clientWidth; }
-  get height() { return this.canvas.clientHeight; }
+  // Asked for at every place that is drawn: a canvas that is asked lays out the whole page anew, where that has changed.
+  private sized(): [number, number] {
+    if (this.size) return this.size;
+    const size: [number, number] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    // One that is not in the page yet has none.
+    if (size[0] > 0) this.size = size;
+    return size;
+  }
+  get width() { return this.sized()[0]; }
+  get height() { return this.sized()[1]; }
 
   redraw() {
     cancelAnimationFrame(this.frame);

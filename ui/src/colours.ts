@@ -42,6 +42,22 @@ export function css(name: string): string {
   }
   return value;
 }
+const littleEndian = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
+const wordsOf = new Map<string, number>();
+/** A colour as a pixel of a picture has it. */
+export function wordOf(colour: string): number {
+  let word = wordsOf.get(colour);
+  if (word === undefined) {
+    // The canvas knows every way to write a colour.
+    const dot = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!;
+    dot.fillStyle = colour;
+    dot.fillRect(0, 0, 1, 1);
+    word = new DataView(dot.getImageData(0, 0, 1, 1).data.buffer).getUint32(0, littleEndian);
+    wordsOf.set(colour, word);
+  }
+  return word;
+}
+
 let hatched: CanvasPattern | string | null = null;
 export function themeChanged() { values.clear(); hatched = null; }
 

@@ -1,10 +1,10 @@
 // One row of the timeline.
 
 import * as beside from "./beside";
-import { css, hatch, kindColour, onColour, taskColour } from "./colours";
+import { css, hatch, kindColour, onColour, taskColour, wordOf } from "./colours";
 import { STACK } from "./hover";
 import { taskName } from "./names";
-import type { Pen } from "./pen";
+import { type Pen, SvgPen } from "./pen";
 import { type Columns, KINDS, type Stretch, type Tile, type TileTrack, detailOf, isInferred, kindOf } from "./tile";
 import { ROW, type Row, isCpu } from "./tracks";
 
@@ -40,9 +40,9 @@ function drawStretch(pen: Pen, row: Row, one: Stretch, { left, width, top, xOf }
   const w = Math.max(Math.min(xOf(one.end), left + width + 1) - x, 0.6);
   if (x > left + width || x + w < left) return;
   const task = detailOf(one.state) - 1, ofCpu = isCpu(row.id);
-  pen.fillStyle = css("--back");
-  pen.fillRect(x, top, w, HEIGHT);
   if (kind === 1) {
+    pen.fillStyle = css("--back");
+    pen.fillRect(x, top, w, HEIGHT);
     pen.fillStyle = css("--quiet");
     pen.fillRect(x, top + HEIGHT / 2, w, 1);
     return;
@@ -66,31 +66,60 @@ export function label(pen: Pen, text: string, x: number, y: number, w: number) {
 }
 
 function drawColumns(pen: Pen, row: Row, columns: Columns, tile: Tile, { left, width, top, xOf }: Place) {
-  const each = (tile.end - tile.begin) / columns.count, { shares, leaders } = columns;
+  if (!(pen instanceof SvgPen)) {
+    drawPixels(pen, row, columns, xOf(tile.begin), top, xOf(tile.end));
+    return;
+  }
+  const each = (tile.end - tile.begin) / columns.count;
+  forAlike(row, columns, HEIGHT, (first, last, y, size, colour) => {
+    const x = xOf(tile.begin + first * each), w = Math.max(xOf(tile.begin + last * each) - x, 0.5);
+    if (x + w < left || x > left + width) return;
+    pen.fillStyle = colour;
+    pen.fillRect(x, top + y, w + 0.5, size);
+  });
+}
+
+/** What is filled, from a column to the one before another: from a height on, so much, with a colour. */
+type Fill = (first: number, last: number, y: number, size: number, colour: string) => void;
+
+/** Fills all columns, those that are alike at once. Where nobody knows nothing is filled: the row is hatched. */
+function forAlike(row: Row, { count, shares, leaders }: Columns, height: number, fill: Fill) {
   const same = (a: number, b: number) => {
     if (leaders[a] !== leaders[b]) return false;
     for (let kind = 0; kind < KINDS; kind++) if (shares[a * KINDS + kind] !== shares[b * KINDS + kind]) return false;
     return true;
   };
-  for (let column = 0, last = 0; column < columns.count; column = last) {
+  const ofCpu = isCpu(row.id);
+  for (let column = 0, last = 0; column < count; column = last) {
     last = column + 1;
-    while (last < columns.count && same(column, last)) last++;
-    const x = xOf(tile.begin + column * each), w = Math.max(xOf(tile.begin + last * each) - x, 0.5);
-    if (x + w < left || x > left + width) continue;
+    while (last < count && same(column, last)) last++;
     const share = (kind: number) => shares[column * KINDS + kind]! / 255;
-    pen.fillStyle = css("--back");
-    pen.fillRect(x, top, w + 0.5, HEIGHT);
-    if (share(0) > 0) { pen.fillStyle = hatch(pen); pen.fillRect(x, top, w + 0.5, Math.max(HEIGHT * share(0), 1)); }
-    let y = top + HEIGHT;
+    const unknown = share(0) > 0 ? Math.max(height * share(0), 1) : 0, leader = leaders[column]!;
+    fill(column, last, unknown, height - unknown, css("--back"));
+    let y = height;
     for (const kind of STACK) {
       const part = share(kind);
       if (part === 0) continue;
-      const size = Math.max(part * HEIGHT, 1), leader = leaders[column]!;
-      const task = isCpu(row.id) && kindOf(leader) === kind ? detailOf(leader) - 1 : -1;
-      pen.fillStyle = task >= 0 ? taskColour(kind, task) : kindColour(kind);
+      const size = Math.max(part * height, 1), task = ofCpu && kindOf(leader) === kind ? detailOf(leader) - 1 : -1;
       y -= size;
-      pen.fillRect(x, Math.max(y, top), w + 0.5, size);
+      fill(column, last, Math.max(y, 0), size, task >= 0 ? taskColour(kind, task) : kindColour(kind));
     }
-    if (share(1) > 0.5) { pen.fillStyle = css("--quiet"); pen.fillRect(x, top + HEIGHT / 2, w + 0.5, 1); }
+    if (share(1) > 0.5) fill(column, last, height / 2, 1, css("--quiet"));
   }
+}
+
+const pixels = document.createElement("canvas");
+
+/** The same as a picture with a pixel for each column: a rectangle for each part of each would take the browser longer than a step may. */
+function drawPixels(pen: CanvasRenderingContext2D, row: Row, columns: Columns, x: number, top: number, end: number) {
+  const height = Math.round(HEIGHT * (devicePixelRatio || 1)), { count } = columns;
+  const image = new ImageData(count, height), words = new Uint32Array(image.data.buffer);
+  forAlike(row, columns, height, (first, last, y, size, colour) => {
+    const word = wordOf(colour), from = Math.min(Math.round(y), height - 1), until = Math.min(Math.max(Math.round(y + size), from + 1), height);
+    for (let line = from * count; line < until * count; line += count) for (let at = line + first; at < line + last; at++) words[at] = word;
+  });
+  if (pixels.width !== count || pixels.height !== height) [pixels.width, pixels.height] = [count, height];
+  pixels.getContext("2d", { willReadFrequently: true })!.putImageData(image, 0, 0);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(pixels, x, top, end - x, HEIGHT);
 }

@@ -68,10 +68,10 @@ function row(heads: Head[], line: Line): HTMLTableRowElement {
   return made;
 }
 
-/** Every table of an element as text, columns with tabs between. */
+/** All tables and texts of an element as text, columns with tabs between. */
 export function tablesAsText(holder: HTMLElement): string {
   const parts: string[] = [];
-  for (const one of holder.querySelectorAll("h2, h3, p, table, code, .about")) {
+  for (const one of holder.querySelectorAll("h2, h3, p, table, code, pre, .about")) {
     if (one instanceof HTMLTableElement) {
       for (const line of one.rows) parts.push([...line.cells].map((cell) => safe(cell.textContent ?? "")).join("\t"));
       parts.push("");

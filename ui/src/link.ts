@@ -22,6 +22,7 @@ export function link(): string {
   if (state.thread !== null) say("thread", String(state.thread));
   say("search", state.search);
   say("filter", state.filter);
+  say("periods", state.periods);
   say("pins", state.pins.join(","));
   say("sort", state.sort === "run" ? "" : state.sort);
   say("group", state.group);
@@ -52,6 +53,7 @@ export function restore(): boolean {
   const text = (key: string) => words.get(key) ?? "";
   const [range, late, cursor, thread] = [numbers(words.get("range")), numbers(words.get("late")), words.get("cursor"), words.get("thread")];
   [state.search, state.filter, state.group] = [text("search"), text("filter"), text("group")];
+  state.periods = text("periods");
   state.tab = words.get("tab") ?? state.tab;
   state.sort = words.get("sort") ?? state.sort;
   state.cpus = text("cpus") !== "0";

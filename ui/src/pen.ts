@@ -1,21 +1,22 @@
 // What views draw with: a canvas, or a recorder that makes the same picture as SVG.
 
-export type Pen = Pick<CanvasRenderingContext2D,
+type Strokes = Pick<CanvasRenderingContext2D,
   "fillStyle" | "strokeStyle" | "globalAlpha" | "lineWidth" | "font" | "textAlign" | "textBaseline" | "fillRect" | "fillText"
   | "save" | "restore" | "beginPath" | "rect" | "clip" | "arc" | "moveTo" | "lineTo" | "fill" | "stroke" | "measureText" | "createPattern">;
+export type Pen = CanvasRenderingContext2D | SvgPen;
 
 export const FONT = "12px system-ui, 'DejaVu Sans', sans-serif";
 
-interface Kept { fillStyle: Pen["fillStyle"]; strokeStyle: Pen["strokeStyle"]; globalAlpha: number; lineWidth: number; groups: number }
+interface Kept { fillStyle: Strokes["fillStyle"]; strokeStyle: Strokes["strokeStyle"]; globalAlpha: number; lineWidth: number; groups: number }
 
 const escaped = (text: string) =>
   text.replace(/[<>&"']/g, (one) => `&#${one.codePointAt(0)!};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd");
 const short = (number: number) => String(Math.round(number * 100) / 100);
 
 /** Draws into the text of an SVG file. */
-export class SvgPen implements Pen {
-  fillStyle: Pen["fillStyle"] = "#000";
-  strokeStyle: Pen["strokeStyle"] = "#000";
+export class SvgPen implements Strokes {
+  fillStyle: Strokes["fillStyle"] = "#000";
+  strokeStyle: Strokes["strokeStyle"] = "#000";
   globalAlpha = 1;
   lineWidth = 1;
   font = FONT;
@@ -31,7 +32,7 @@ export class SvgPen implements Pen {
 
   constructor(private readonly width: number, private readonly height: number, private readonly hatch: string) {}
 
-  private paint(style: Pen["fillStyle"]) { return typeof style === "string" ? style : "url(#hatch)"; }
+  private paint(style: Strokes["fillStyle"]) { return typeof style === "string" ? style : "url(#hatch)"; }
   private fade() { return this.globalAlpha < 1 ? ` opacity="${short(this.globalAlpha)}"` : ""; }
 
   fillRect(x: number, y: number, w: number, h: number) {

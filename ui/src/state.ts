@@ -11,6 +11,8 @@ export const state = {
   begin: 0, end: 1,
   cursor: null as number | null,
   search: "", filter: "", tab: "latencies",
+  /** Definitions of periods, one a line. */
+  periods: "",
   clock: "after" as Clock,
   selected: null as Selected | null,
   /** The thread that views of one thread are about. */
@@ -33,7 +35,7 @@ export const state = {
   drawn: null as [number, number] | null,
 };
 
-type Part = "range" | "cursor" | "selected" | "search" | "look" | "info" | "tracks" | "filter";
+type Part = "range" | "cursor" | "selected" | "search" | "look" | "info" | "tracks" | "filter" | "periods";
 const listeners: ((part: Part) => void)[] = [];
 const before: [number, number][] = [], after: [number, number][] = [];
 

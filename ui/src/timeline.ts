@@ -7,6 +7,7 @@ import { drawTrack, label } from "./draw";
 import { isBeside } from "./beside";
 import { trackWords, waker } from "./hover";
 import { need } from "./names";
+import * as periods from "./periods";
 import type { Pen } from "./pen";
 import { onChange, state } from "./state";
 import { counted, day, duration, el, instant, stopped } from "./text";
@@ -30,7 +31,9 @@ export const width = () => Math.max(chart.width - gutter() - SCROLLBAR, 10);
 export const span = () => state.end - state.begin;
 export const xOf = (ns: number) => gutter() + ((ns - state.begin) / span()) * width();
 export const nsOf = (x: number) => state.begin + ((x - gutter()) / width()) * span();
-const strips = () => (state.activation ? 1 : 0) + (state.filter ? 1 : 0);
+const strips = () => (state.activation ? 1 : 0) + (state.filter ? 1 : 0) + (periods.areDefined() ? 1 : 0);
+/** Where the strip of periods is: below the others. */
+const periodsTop = () => RULER + (strips() - 1) * STRIP;
 const head = () => RULER + strips() * STRIP;
 const topOf = (row: Row) => head() + row.top - scroll;
 const visible = () => rows.filter((row) => row.top + ROW > scroll && row.top - scroll < chart.height - head());
@@ -121,6 +124,11 @@ function draw(pen: Pen, w: number, h: number) {
   let top = RULER;
   if (state.activation) { drawLedger(pen, top); top += STRIP; }
   if (state.filter) drawMarks(pen, top);
+  if (periods.areDefined()) {
+    strip(pen, periodsTop(), periods.title());
+    periods.draw(pen, periodsTop(), STRIP, xOf);
+    pen.restore();
+  }
   drawOver(pen, h);
   drawScrollbar(pen, w, h);
 }
@@ -168,15 +176,29 @@ function drawWakeups(pen: Pen) {
   pen.strokeStyle = css("--faint");
   pen.lineWidth = 1;
   for (const { x, from, to } of few) {
-    const down = from.top < to.top ? 1 : -1, y = topOf(to) + (down > 0 ? 2 : ROW - 4);
-    pen.beginPath();
-    pen.moveTo(x, topOf(from) + (down > 0 ? ROW - 4 : 2));
-    pen.lineTo(x, y);
-    pen.moveTo(x - 3, y - down * 4);
-    pen.lineTo(x, y);
-    pen.lineTo(x + 3, y - down * 4);
-    pen.stroke();
+    const down = from.top < to.top;
+    arrow(pen, [x, topOf(from) + (down ? ROW - 4 : 2)], [x, topOf(to) + (down ? 2 : ROW - 4)]);
   }
+}
+
+/** A place on the way from one to another, so far before that. */
+function before([fromX, fromY]: [number, number], [x, y]: [number, number], by: number): [number, number] {
+  const length = Math.hypot(x - fromX, y - fromY), share = length > by ? by / length : 0;
+  return [x - (x - fromX) * share, y - (y - fromY) * share];
+}
+
+/** A line with a head, which a line that is too short for one has not. */
+function arrow(pen: Pen, [fromX, fromY]: [number, number], [x, y]: [number, number]) {
+  const length = Math.hypot(x - fromX, y - fromY), [dx, dy] = [(x - fromX) / length, (y - fromY) / length];
+  pen.beginPath();
+  pen.moveTo(fromX, fromY);
+  pen.lineTo(x, y);
+  if (length > 8) {
+    pen.moveTo(x - 4 * dx - 3 * dy, y - 4 * dy + 3 * dx);
+    pen.lineTo(x, y);
+    pen.lineTo(x - 4 * dx + 3 * dy, y - 4 * dy - 3 * dx);
+  }
+  pen.stroke();
 }
 
 /** The chain of what is selected: from each step's CPU to the next one's. */
@@ -201,11 +223,8 @@ function drawChain(pen: Pen, h: number) {
     pen.arc(fromX, fromY, 3, 0, 7);
     pen.fill();
     const next = late.steps[at + 1];
-    if (!next) return;
-    pen.beginPath();
-    pen.moveTo(fromX, fromY);
-    pen.lineTo(xOf(next.time_ns), place(next.cpu));
-    pen.stroke();
+    // It ends at the next dot's edge.
+    if (next) arrow(pen, [fromX, fromY], before([fromX, fromY], [xOf(next.time_ns), place(next.cpu)], 3));
   });
   pen.restore();
 }
@@ -335,6 +354,7 @@ export function under(x: number, y: number): string | null {
     const words = inside.map((term) => `${term.text}: ${duration(term.duration_ns)}${term.pieces > 1 ? ` in ${term.pieces} pieces` : ""}`);
     return words.length ? words.join(" · ") : null;
   }
+  if (periods.areDefined() && y > periodsTop() && y < periodsTop() + STRIP) return periods.words(ns);
   const row = rowUnder(y), words = row?.id && tile ? trackWords(row, tile, ns) : null;
   const lost = row && losses.find((loss) => (loss.cpu === null || row.id === `c${loss.cpu}`) && loss.begin_ns <= ns && ns < loss.end_ns);
   return words && lost ? `${words}; events were lost here (${lost.why}): this may not be all` : words;
@@ -362,6 +382,7 @@ export function legend() {
 
 export function start() {
   legend();
+  periods.start(() => chart.redraw());
   let sorting = 0;
   onChange((part) => {
     if (part === "range") {

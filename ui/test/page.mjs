@@ -86,6 +86,23 @@ async function strangers(page) {
   await page.setViewportSize({ width: 1280, height: 720 });
 }
 
+/** Stacks that support a verdict stand in its ledger, and go with its text. */
+async function stacks(address) {
+  const page = await context.newPage();
+  page.on("pageerror", (error) => problems.push(String(error)));
+  await page.route("**/api/v1/ledger?*", async (route) => {
+    const response = await route.fetch(), json = await response.json();
+    const stack = [{ address: "0xffffffff81000000", symbol: "spin_<b>+0x1" }, { address: "0xffffffff81000100", symbol: "" }];
+    for (const group of json.groups) group.verdict.stacks = [{ what: "hog", stack }];
+    await route.fulfill({ response, json });
+  });
+  await page.goto(address);
+  await page.waitForSelector("#panel pre");
+  assert.equal(await page.textContent("#panel pre"), "spin_<b>+0x1\n0xffffffff81000100");
+  assert.match(await page.textContent("#panel"), /stack of hog, innermost first/);
+  await page.close();
+}
+
 /** What is zoomed and undone; what is pinned and sorted. */
 async function hands(page) {
   const near = await range(page);
@@ -172,6 +189,39 @@ async function views(page) {
   await picture(page, "reports");
 }
 
+/** Periods of one's own: a report's table, and a strip above the tracks, which a link brings back. */
+async function periods(page) {
+  await page.selectOption("#panel select", "periodlog");
+  await page.fill("#panel textarea", 'turn : $evt.$name == "sched_switch" && $evt.next_comm == "victim"\n : nonsense');
+  await page.locator("#panel textarea").press("Enter");
+  await page.waitForSelector("#panel .bar .bad");
+  await page.fill("#panel textarea", 'turn : $evt.$name == "sched_switch" && $evt.next_comm == "victim" : $evt.$name == "sched_switch" && $evt.prev_comm == "victim"');
+  await page.locator("#panel textarea").press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll("#panel .scroll tbody tr").length === 40);
+  await page.locator("#panel .scroll tbody tr").nth(3).click();
+  await settled(page);
+  await page.waitForFunction(() => document.querySelectorAll("#panel .scroll tbody tr").length === 1);
+  const seen = async (one) => {
+    const box = await one.locator("#timeline canvas").boundingBox(), middle = box.x + 190 + (box.width - 200) * 0.6;
+    for (const end = Date.now() + 20_000; Date.now() < end;) {
+      for (let y = 28; y < 100; y += 8) {
+        await one.mouse.move(middle, box.y + y);
+        if (/^turn: 200\.000 µs$/.test(await one.textContent("#tip"))) return true;
+      }
+    }
+    return false;
+  };
+  assert.ok(await seen(page), "the strip says what a period is");
+  await picture(page, "periods");
+  assert.match(await page.evaluate(() => location.hash), /periods=turn/);
+  const other = await open(page.url());
+  assert.ok(await seen(other), "a link brings periods back");
+  await other.close();
+  await page.fill("#panel textarea", "");
+  await page.locator("#panel textarea").press("Enter");
+  await page.keyboard.press("Escape");
+}
+
 /** What is taken out of the page: pictures, and one file for the ticket that opens without the server. */
 async function takes(page) {
   const taken = async (act) => {
@@ -216,9 +266,11 @@ try {
   await stranger.close();
   await small(browser, url, folder, problems);
   const sentence = await culprit(page);
+  await stacks(page.url());
   await hands(page);
   await filter(page);
   await views(page);
+  await periods(page);
   await takes(page);
 
   await page.locator("#timeline").focus();

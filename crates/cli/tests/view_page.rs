@@ -182,6 +182,31 @@ fn frequencies_spans_counters_and_columns_are_shown_and_a_link_brings_them_back(
     drive("view_beside", "beside.mjs", &served.url, folder.path());
 }
 
+/// Two CPUs with more to tell than a page has pixels, and a loss on one of them.
+fn with_many_stretches() -> SyntheticTrace {
+    let mut trace = SyntheticTrace::new().at(10);
+    for turn in 0..6_000 {
+        let task = testkit::Task::fair(100 + turn / 2 % 7, "worker");
+        trace = trace.after(3).cpu(turn as u32 % 2).run(task).after(2);
+        if turn % 3 == 0 {
+            trace = trace.irq(9, "eth0").after(2).irq_end(9);
+        }
+        trace = trace
+            .after(turn as i64 % 5)
+            .block(task, testkit::Task::IDLE);
+    }
+    trace.lost(20_000, 23_000)
+}
+
+#[test]
+fn a_timeline_of_many_stretches_is_on_the_screen_what_it_is_in_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let view = Arc::new(View::of(with_many_stretches().build(), "many".to_owned()));
+    view.build(&AtomicBool::new(false));
+    let served = server::listen(Arc::new(Served::new(view)), 0).expect("it listens");
+    drive("view_columns", "columns.mjs", &served.url, folder.path());
+}
+
 /// A store as the monitor serves it.
 struct Monitored(Mutex<Store>);
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use event::{Error, ErrorKind, Result};
 use expr::Expr;
+use expr::period::Periods;
 use timeline::Index;
 use views::reports::{
     Cell as Found, Column, Kind, REPORTS, ReportOptions, Spill, Table, report_named, run_reports,
@@ -54,16 +55,18 @@ impl View {
             end_ns: Some(range_ns.1),
             tasks: task_filter(words.text("tasks"))?,
             events: events(words.text("filter"))?,
+            periods: periods(words.text("periods"))?,
             limit: words.count("limit", 100, ROWS_MAX as i64)?.max(1),
             spill: Spill::new(tempfile::tempfile),
             ..ReportOptions::default()
         };
         let question = format!(
-            "{name} {range_ns:?} {} {} {} {}",
+            "{name} {range_ns:?} {} {} {} {} {}",
             options.limit,
             words.text("tables"),
             words.text("tasks"),
-            words.text("filter")
+            words.text("filter"),
+            words.text("periods")
         );
         let mut asked = named.report;
         // As `--freq` does: how often which value.
@@ -95,6 +98,14 @@ fn events(filter: &str) -> Result<Option<Expr>> {
     }
     crate::events::bounded(filter)?;
     Expr::parse(filter).map(Some)
+}
+
+/// Those that reports on periods are about: a definition a line.
+fn periods(text: &str) -> Result<Periods> {
+    crate::events::bounded(text)?;
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.collect();
+    Periods::parse(&lines, &[] as &[&str])
 }
 
 fn begin(table: &Table, index: &Index) -> ReportTable {

@@ -140,6 +140,29 @@ fn every_report_answers_over_a_range_and_counts_what_lies_in_it() {
 }
 
 #[test]
+fn a_report_on_periods_is_about_those_that_the_question_defines() {
+    let view = view(story(20));
+    let switch =
+        |who: &str| format!("$evt.$name == \"sched_switch\" && $evt.{who}_comm == \"victim\"");
+    let turn = format!("turn : {} : {}", switch("next"), switch("prev"));
+    let of_turn = format!("inner(turn) : {}", switch("next"));
+    let asked = |lines: &[&str]| {
+        let lines = lines.join("\n");
+        let escaped: String = lines.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        format!("name=periodlog&begin=90000000&end=190000000&periods={escaped}")
+    };
+    let found = ask(&view, "report", &asked(&[&turn, "", &of_turn]));
+    let rows = found["tables"][0]["rows"].as_array().expect("rows");
+    let turns = rows.iter().filter(|row| row[3] == "turn");
+    assert_eq!(turns.count(), 2, "two of the twenty turns: {found}");
+    let no_parent = "inner(none) : $evt.$name == \"a\"";
+    for (bad, expect) in [("turn", 400), ("a : b : c : d", 400), (no_parent, 404)] {
+        let answer = view.answer("/api/v1/report", &asked(&[bad]));
+        assert_eq!(answer.status, expect, "{bad}");
+    }
+}
+
+#[test]
 fn a_hundred_thousand_threads_come_a_page_at_a_time() {
     let mut trace = SyntheticTrace::new();
     for thread in 0..100_000 {

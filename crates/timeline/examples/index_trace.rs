@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 use timeline::{Activation, Builder, Family, Index, TrackId};
 use trace::{OpenOptions, Root, Trace};
 
+/// One tile alone is too short to be measured.
+const TURNS: usize = 20;
+
 /// How long this thread has had a CPU.
 fn on_cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -84,8 +87,9 @@ fn main() -> Result<(), String> {
     for part in [1, 10, 100, 1_000, 10_000, 100_000] {
         let middle_ns = index.begin_ns + whole_ns / 2 - whole_ns / part / 2;
         let range_ns = (middle_ns, middle_ns + whole_ns / part);
-        told(&format!("1/{part}: a tile of the CPUs"), || {
-            index.tile(&tracks, range_ns, 1090).len()
+        told(&format!("1/{part}: {TURNS} tiles of the CPUs"), || {
+            let tile = |_| index.tile(&tracks, range_ns, 1090).len();
+            (0..TURNS).map(tile).sum::<usize>()
         });
         told(&format!("1/{part}: a picture of latencies"), || {
             index.latencies(Family::Wakeup, range_ns, 230, 100, none)

@@ -105,7 +105,7 @@ impl<'t> Builder<'t> {
 }
 
 /// What a thread made; it panics here where it did there.
-fn joined<T>(made: std::thread::Result<T>) -> T {
+pub(crate) fn joined<T>(made: std::thread::Result<T>) -> T {
     made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

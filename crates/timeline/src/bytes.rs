@@ -17,7 +17,7 @@ use crate::users::{UserTrack, UserWhat};
 
 const MAGIC: &[u8; 8] = b"RTSCOPEI";
 /// Grows when the bytes, or what the numbers in them mean, change.
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 /// At the end: how long the part before it is that is read first, its sum, and [`MAGIC`].
 const END_BYTES: u64 = 24;
 

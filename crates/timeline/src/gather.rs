@@ -59,6 +59,7 @@ impl Teller {
         (teller, Heard { from, back })
     }
 
+    #[inline]
     pub fn tell(&mut self, told: Told) {
         self.batch.push(told);
         if self.batch.len() >= BATCH {

@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
 
+use crate::decoded::Remembered;
+use crate::packed::pack;
+
 /// So much is written at once.
 const HELD_BYTES: usize = 1 << 20;
 /// Behind the bytes of each block stand so many, by which a damaged one is told.
@@ -19,6 +22,7 @@ pub(crate) struct Lent {
     file: File,
     /// What could not be written, and where it belongs: nothing is known behind it.
     unwritten: OnceLock<(u64, Vec<u8>)>,
+    pub remembered: Remembered,
 }
 
 impl Lent {
@@ -27,6 +31,7 @@ impl Lent {
         Arc::new(Lent {
             file,
             unwritten: OnceLock::new(),
+            remembered: Remembered::default(),
         })
     }
 
@@ -87,6 +92,8 @@ pub(crate) struct Spill {
     /// Where what is held back belongs.
     at: u64,
     held: Vec<u8>,
+    /// Numbers of a block on their way there.
+    packed: Vec<u8>,
     failed: Option<io::Error>,
 }
 
@@ -119,6 +126,15 @@ impl Spill {
             at,
             bytes: (content.len() + SUM_BYTES) as u32,
         }
+    }
+
+    /// Keeps a block of numbers, [packed](pack).
+    pub fn keep_numbers(&mut self, numbers: &[u64]) -> Kept {
+        let mut packed = std::mem::take(&mut self.packed);
+        pack(numbers, &mut packed);
+        let kept = self.keep(&packed);
+        self.packed = packed;
+        kept
     }
 
     /// Writes bytes that are no block.

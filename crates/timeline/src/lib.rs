@@ -10,22 +10,26 @@
 //! - The cost of an answer grows with the pixels that are asked for, not with the events.
 //! - Pure: no clock, no printing, and no file but the one that a caller lends for what outgrows
 //!   memory, which [`Index::open`] reads later. A walk decodes on a second thread and puts the
-//!   tracks together on a third.
+//!   tracks together on a third; a tile of many tracks is made by as many threads as there are
+//!   processors. What was looked at lately of a file is remembered, in bounded memory.
 
 mod activation;
 mod build;
 mod bytes;
 mod collect;
+mod decoded;
 mod gather;
 mod index;
 mod kept;
 mod late;
 mod latency;
 mod look;
+mod packed;
 mod power;
 mod read;
 mod series;
 mod state;
+mod tally;
 mod tile;
 mod timed;
 mod track;

@@ -1,7 +1,11 @@
 //! A look at a track, which remembers the blocks that it decoded last.
 
+use std::sync::Arc;
+
+use crate::decoded::Decoded;
 use crate::state::{Kind, Segment, State};
-use crate::track::{BLOCK, Edge, Leader, Sums, Track, add, between, most};
+use crate::tally::Tally;
+use crate::track::{BLOCK, Edge, Sums, Track, between, most};
 
 /// Blocks that are remembered: as many as a range has that is looked at one by one.
 const DECODED: usize = 4;
@@ -62,17 +66,10 @@ impl Track {
 /// A look at a track.
 pub(crate) struct Look<'t> {
     track: &'t Track,
-    /// Each at its number's place.
-    decoded: [Decoded; DECODED],
+    /// Each at its number's place, with that.
+    decoded: [Option<(usize, Arc<Decoded>)>; DECODED],
     room: Vec<u8>,
-}
-
-/// A block that is decoded.
-#[derive(Default)]
-struct Decoded {
-    number: Option<usize>,
-    begins_ns: Vec<i64>,
-    states: Vec<State>,
+    tally: Tally,
 }
 
 impl<'t> Look<'t> {
@@ -81,6 +78,7 @@ impl<'t> Look<'t> {
             track,
             decoded: Default::default(),
             room: Vec::new(),
+            tally: Tally::default(),
         }
     }
 
@@ -95,19 +93,10 @@ impl<'t> Look<'t> {
         let Some(block) = self.track.blocks.get(number) else {
             return (&self.track.begins_ns, &self.track.states);
         };
-        let decoded = &mut self.decoded[number % DECODED];
-        if decoded.number != Some(number) {
-            decoded.number = Some(number);
-            let (begins_ns, states) = (&mut decoded.begins_ns, &mut decoded.states);
-            begins_ns.clear();
-            states.clear();
-            if block.read((begins_ns, states), &mut self.room).is_none() {
-                begins_ns.clear();
-                begins_ns.resize(BLOCK, block.begin_ns);
-                states.clear();
-                states.resize(BLOCK, State::UNKNOWN);
-            }
-        }
+        let place = &mut self.decoded[number % DECODED];
+        let known = place.take().filter(|(known, _)| *known == number);
+        let known = known.unwrap_or_else(|| (number, block.decoded(&mut self.room)));
+        let (_, decoded) = place.insert(known);
         (&decoded.begins_ns, &decoded.states)
     }
 
@@ -165,20 +154,34 @@ impl<'t> Look<'t> {
 
     /// Time by kind before an instant whose place is known.
     pub fn before_edge(&mut self, edge: Edge) -> Sums {
+        self.before_edge_behind((Edge::FIRST, &Sums::default()), edge)
+    }
+
+    /// The same, where that before another one is known, which is not behind it: of one in the same
+    /// block only what lies between the two is looked at.
+    pub fn before_edge_behind(&mut self, (known, sums): (Edge, &Sums), edge: Edge) -> Sums {
         let track = self.track;
         let at_ns = edge.at_ns.min(track.end_ns);
         let Some(last) = edge.begun.checked_sub(1) else {
             return Sums::default();
         };
         let number = self.number(last);
-        let before = track.blocks.get(number).map(|block| block.before);
-        let mut sums = before.unwrap_or(track.before);
+        let known_last = known.begun.checked_sub(1);
+        let known_last = known_last.filter(|last| self.number(*last) == number);
+        let (first, from_ns, mut sums) = match known_last {
+            Some(first) => (first, known.at_ns.min(track.end_ns), *sums),
+            None => {
+                let before = track.blocks.get(number).map(|block| block.before);
+                (number * BLOCK, i64::MIN, before.unwrap_or(track.before))
+            }
+        };
         let next_ns = track.block_begin(number + 1).unwrap_or(track.end_ns);
         let (begins_ns, states) = self.block(number);
         let ends_ns = begins_ns.iter().skip(1).chain([&next_ns]);
         let all = begins_ns.iter().zip(ends_ns).zip(states);
-        for ((begin_ns, end_ns), state) in all.take(last - number * BLOCK + 1) {
-            let ns = (*end_ns).min(at_ns).abs_diff(*begin_ns);
+        let all = all.take(last - number * BLOCK + 1);
+        for ((begin_ns, end_ns), state) in all.skip(first - number * BLOCK) {
+            let ns = (*end_ns).min(at_ns).abs_diff((*begin_ns).max(from_ns));
             let sum = &mut sums[state.kind() as usize];
             *sum = sum.saturating_add(ns);
         }
@@ -192,7 +195,8 @@ impl<'t> Look<'t> {
             let (first, last) = (begin.begun / BLOCK, end.begun / BLOCK);
             return self.track.leader_of_blocks(first, last, kind);
         }
-        let mut times: Vec<Leader> = Vec::new();
+        let mut tally = std::mem::take(&mut self.tally);
+        tally.clear();
         let track = self.track;
         let (first, last) = (begin.begun.saturating_sub(1), end.begun);
         for number in self.number(first)..=self.number(last.saturating_sub(1)) {
@@ -206,11 +210,13 @@ impl<'t> Look<'t> {
             for ((begin_ns, end_ns), state) in here.filter(|(_, state)| state.kind() == kind) {
                 let (from_ns, until_ns) = (begin.at_ns.max(*begin_ns), end.at_ns.min(*end_ns));
                 if from_ns < until_ns {
-                    add(&mut times, *state, until_ns.abs_diff(from_ns));
+                    tally.add(*state, until_ns.abs_diff(from_ns));
                 }
             }
         }
-        most(&times).0
+        let (state, _) = most(tally.times());
+        self.tally = tally;
+        state
     }
 }
 

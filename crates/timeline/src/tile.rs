@@ -1,6 +1,9 @@
 //! What a page draws of tracks in a range, as bytes. `docs/format/view.md` is the law.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::activation::{self, Activation, Family};
+use crate::build::joined;
 use crate::index::{Index, TrackId};
 use crate::latency::{self, LatencyGrid};
 use crate::look::Look;
@@ -13,6 +16,10 @@ pub const TILE_VERSION: u16 = 1;
 const MAGIC: &[u8; 4] = b"RTVT";
 /// Columns of a tile, at most: a page of 4K has 3840.
 pub const COLUMNS_MAX: u32 = 8192;
+/// Of a tile of more tracks times columns than this, every processor makes a part.
+const ALONE_MAX: usize = 2048;
+/// Threads that make a tile, at most.
+const THREADS_MAX: usize = 4;
 /// Stretches come as they are where no more than this many touch a column on average.
 const SEGMENTS_PER_COLUMN: usize = 1;
 const STRETCHES: u8 = 0;
@@ -45,21 +52,38 @@ impl Index {
         out.extend_from_slice(&[0; 4]);
         self.put_time(&mut out, begin_ns);
         self.put_time(&mut out, end_ns);
+        let put = |id: &TrackId| self.put(*id, counters, (begin_ns, end_ns), columns);
+        match tracks.len() * columns as usize > ALONE_MAX {
+            true => shared_out(tracks, put)
+                .into_iter()
+                .for_each(|part| out.extend(part)),
+            false => tracks.iter().for_each(|id| out.extend(put(id))),
+        }
+        out
+    }
+
+    /// What a tile has of one track.
+    fn put(
+        &self,
+        id: TrackId,
+        counters: &[Option<&Series>],
+        range_ns: (i64, i64),
+        columns: u32,
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        let series = match id {
+            TrackId::Counter(place) => counters.get(place as usize).copied().flatten(),
+            id => self.series(id),
+        };
+        if let Some(series) = series {
+            self.put_series(&mut out, id, series, range_ns, columns);
+            return out;
+        }
         let nothing = Track::default();
-        for id in tracks {
-            let series = match id {
-                TrackId::Counter(place) => counters.get(*place as usize).copied().flatten(),
-                id => self.series(*id),
-            };
-            if let Some(series) = series {
-                self.put_series(&mut out, *id, series, (begin_ns, end_ns), columns);
-                continue;
-            }
-            let track = self.track(*id).unwrap_or(&nothing);
-            match track.count(begin_ns, end_ns) <= columns as usize * SEGMENTS_PER_COLUMN {
-                true => self.put_stretches(&mut out, *id, track, (begin_ns, end_ns)),
-                false => put_columns(&mut out, *id, track, (begin_ns, end_ns), columns),
-            }
+        let track = self.track(id).unwrap_or(&nothing);
+        match track.count(range_ns.0, range_ns.1) <= columns as usize * SEGMENTS_PER_COLUMN {
+            true => self.put_stretches(&mut out, id, track, range_ns),
+            false => put_columns(&mut out, id, track, range_ns, columns),
         }
         out
     }
@@ -136,6 +160,33 @@ impl Index {
     }
 }
 
+/// What `put` makes of each track, in their order: by as many threads as there are processors, each
+/// of which takes the next track when it has made one.
+fn shared_out(tracks: &[TrackId], put: impl Fn(&TrackId) -> Vec<u8> + Sync) -> Vec<Vec<u8>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut made = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(id) = tracks.get(place) else { break };
+            made.push((place, put(id)));
+        }
+        made
+    };
+    let mut all = std::thread::scope(|scope| {
+        // Without another thread this one makes all of it.
+        let others = (1..threads.min(THREADS_MAX))
+            .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok());
+        let others: Vec<_> = others.collect();
+        let mut all = work();
+        all.extend(others.into_iter().flat_map(|other| joined(other.join())));
+        all
+    });
+    all.sort_unstable_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, part)| part).collect()
+}
+
 /// Which track and how it comes; gives where its count belongs.
 fn put_head(out: &mut Vec<u8>, id: TrackId, mode: u8) -> usize {
     let (kind, number) = match id {
@@ -160,9 +211,10 @@ fn put_count(out: &mut [u8], place: usize, count: u32) {
 
 /// Where a column begins.
 fn edge(begin_ns: i64, end_ns: i64, columns: u32, column: u32) -> i64 {
-    let width = i128::from(end_ns) - i128::from(begin_ns);
-    let after = width * i128::from(column) / i128::from(columns);
-    (i128::from(begin_ns) + after) as i64
+    let (columns, column) = (u64::from(columns), u64::from(column));
+    let width = end_ns.abs_diff(begin_ns);
+    let after = width / columns * column + width % columns * column / columns;
+    begin_ns.saturating_add_unsigned(after)
 }
 
 /// A number as the floating point number that pages reckon with; none for what nobody knows.
@@ -201,7 +253,7 @@ fn put_columns(
     let mut before = look.before_edge(from);
     for column in 0..columns {
         let until = look.edge(edge(column + 1), from);
-        let after = look.before_edge(until);
+        let after = look.before_edge_behind((from, &before), until);
         let whole = until.at_ns.abs_diff(from.at_ns);
         let sums = between(&before, &after, whole);
         let whole = whole.max(1);
@@ -221,8 +273,14 @@ fn put_columns(
 
 /// A share as one of 255 parts; what is there at all is at least one.
 fn share(ns: u64, whole: u64) -> u8 {
-    let parts = u128::from(ns) * 255 / u128::from(whole);
-    parts.clamp(u128::from(ns > 0), 255) as u8
+    if ns == 0 {
+        return 0;
+    }
+    let parts = match ns.checked_mul(255) {
+        Some(all) => all / whole,
+        None => (u128::from(ns) * 255 / u128::from(whole)) as u64,
+    };
+    parts.clamp(1, 255) as u8
 }
 
 /// The kind of most time but idleness, where there is any: what a reader looks for.

@@ -3,9 +3,12 @@
 
 use crate::activation::{Activation, NO_TASK, ROWS, row};
 use crate::kept::{self, Kept, Spill};
+use crate::packed::unpack;
 
 /// So many, one behind the other, are a block.
 pub(crate) const BLOCK: usize = 1024;
+/// Each is as many numbers.
+const NUMBERS: usize = 5;
 
 /// What the activations of a block took.
 #[derive(Clone, Debug)]
@@ -38,23 +41,23 @@ impl Block {
     }
 
     fn read(&self, into: &mut Vec<Activation>, room: &mut Vec<u8>) -> Option<()> {
-        let mut bytes = self.kept.read(room)?;
+        let mut numbers = vec![0; NUMBERS * BLOCK];
+        unpack(self.kept.read(room)?, &mut numbers)?;
         let mut end_ns = self.end_ns;
-        for _ in 0..BLOCK {
-            let mut take = || kept::take(&mut bytes);
-            end_ns = end_ns.checked_add_unsigned(take()?)?;
-            let latency_ns = kept::unfolded(take()?);
-            let mut number = || u32::try_from(take()?).ok();
+        for one in numbers.as_chunks::<NUMBERS>().0 {
+            let [later_ns, latency_ns, numbers @ ..] = *one;
+            end_ns = end_ns.checked_add_unsigned(later_ns)?;
+            let small = |number: u64| u32::try_from(number).ok();
             into.push(Activation {
                 end_ns,
-                latency_ns,
+                latency_ns: kept::unfolded(latency_ns),
                 // The one task that is none is as short as the others.
-                task: number()?.wrapping_sub(1),
-                cpu: number()?,
-                what: number()?,
+                task: small(numbers[0])?.wrapping_sub(1),
+                cpu: small(numbers[1])?,
+                what: small(numbers[2])?,
             });
         }
-        bytes.is_empty().then_some(())
+        Some(())
     }
 }
 
@@ -132,18 +135,20 @@ impl Timed {
 
     /// Puts the first of what is open into a block.
     fn seal(&mut self, spill: &mut Spill) {
-        let mut bytes = Vec::with_capacity(BLOCK * 8);
+        let mut numbers = Vec::with_capacity(NUMBERS * BLOCK);
         let first = &self.open[..BLOCK];
         let mut before_ns = first[0].end_ns;
         for one in first {
-            kept::put(&mut bytes, one.end_ns.abs_diff(before_ns));
-            kept::put(&mut bytes, kept::folded(one.latency_ns));
-            for number in [one.task.wrapping_add(1), one.cpu, one.what] {
-                kept::put(&mut bytes, number.into());
-            }
+            numbers.extend([
+                one.end_ns.abs_diff(before_ns),
+                kept::folded(one.latency_ns),
+                one.task.wrapping_add(1).into(),
+                one.cpu.into(),
+                one.what.into(),
+            ]);
             before_ns = one.end_ns;
         }
-        let block = Block::of(first, spill.keep(&bytes));
+        let block = Block::of(first, spill.keep_numbers(&numbers));
         self.blocks.push(block);
         self.open.drain(..BLOCK);
     }

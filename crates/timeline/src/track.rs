@@ -1,10 +1,14 @@
 //! A track: states one behind the other, with sums that make any range cheap.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::kept::{self, Kept, Spill};
+use crate::decoded::Decoded;
+use crate::kept::{Kept, Spill};
 use crate::late::Late;
+use crate::packed::unpack;
 use crate::state::{Kind, Segment, State};
+use crate::tally::Tally;
 
 /// Segments between two sums.
 pub(crate) const BLOCK: usize = 128;
@@ -35,7 +39,7 @@ pub type Sums = [u64; Kind::COUNT];
 /// is any.
 pub(crate) type Leader = (State, u64);
 
-/// So many stretches, encoded: each as what it begins later than the one before, and its state.
+/// So many stretches, packed: of each what it begins later than the one before, then their states.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     /// When the first begins.
@@ -46,20 +50,31 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Decodes its stretches; none where its bytes are not what was kept.
-    pub fn read(
-        &self,
-        (begins_ns, states): (&mut Vec<i64>, &mut Vec<State>),
-        room: &mut Vec<u8>,
-    ) -> Option<()> {
-        let mut bytes = self.kept.read(room)?;
-        let mut begin_ns = self.begin_ns;
-        for _ in 0..BLOCK {
-            begin_ns = begin_ns.checked_add_unsigned(kept::take(&mut bytes)?)?;
-            begins_ns.push(begin_ns);
-            states.push(State(u32::try_from(kept::take(&mut bytes)?).ok()?));
-        }
-        bytes.is_empty().then_some(())
+    /// Its stretches; nobody knows them where its bytes are not what was kept.
+    pub fn decoded(&self, room: &mut Vec<u8>) -> Arc<Decoded> {
+        let known = match &self.kept {
+            Kept::Lent { lent, at, .. } => lent.remembered.get(*at, || self.read(room)),
+            Kept::Memory(_) => self.read(room).map(Arc::new),
+        };
+        known.unwrap_or_else(|| Arc::new(Decoded::unknown(self.begin_ns)))
+    }
+
+    fn read(&self, room: &mut Vec<u8>) -> Option<Decoded> {
+        let mut numbers = [0; 2 * BLOCK];
+        unpack(self.kept.read(room)?, &mut numbers)?;
+        let (later, all) = numbers.split_at(BLOCK);
+        let (mut begin_ns, mut is_ordered) = (self.begin_ns, true);
+        let begins_ns = later.iter().map(|later_ns| {
+            let before_ns = begin_ns;
+            begin_ns = begin_ns.wrapping_add_unsigned(*later_ns);
+            is_ordered &= before_ns <= begin_ns;
+            begin_ns
+        });
+        let begins_ns = begins_ns.collect();
+        let states = all.iter().map(|state| State(*state as u32)).collect();
+        let most = all.iter().fold(0, |all, state| all | state);
+        let is_block = is_ordered && u32::try_from(most).is_ok();
+        is_block.then_some(Decoded { begins_ns, states })
     }
 }
 
@@ -133,18 +148,21 @@ impl Track {
 
     /// Puts the first of what is open into a block.
     fn seal(&mut self, spill: &mut Spill) {
-        let mut bytes = Vec::with_capacity(BLOCK * 6);
         let begin_ns = self.begins_ns[0];
+        let mut numbers = [0; 2 * BLOCK];
+        let (later, states) = numbers.split_at_mut(BLOCK);
         let mut before_ns = begin_ns;
-        for (begin, state) in self.begins_ns.iter().zip(&self.states).take(BLOCK) {
-            kept::put(&mut bytes, begin.abs_diff(before_ns));
-            kept::put(&mut bytes, state.0.into());
+        for (later, begin) in later.iter_mut().zip(&self.begins_ns) {
+            *later = begin.abs_diff(before_ns);
             before_ns = *begin;
+        }
+        for (number, state) in states.iter_mut().zip(&self.states) {
+            *number = state.0.into();
         }
         self.blocks.push(Block {
             begin_ns,
             before: self.before,
-            kept: spill.keep(&bytes),
+            kept: spill.keep_numbers(&numbers),
         });
         let (sums, leader) = self.add_up(0..BLOCK);
         add_sums(&mut self.before, &sums);
@@ -159,15 +177,15 @@ impl Track {
     /// Time by kind and the leader of some of what is open.
     fn add_up(&self, places: std::ops::Range<usize>) -> (Sums, Leader) {
         let mut sums = Sums::default();
-        let mut times: Vec<Leader> = Vec::with_capacity(BLOCK);
+        let mut tally = Tally::default();
         for place in places {
             let end_ns = self.begins_ns.get(place + 1).unwrap_or(&self.end_ns);
             let ns = end_ns.abs_diff(self.begins_ns[place]);
             let state = self.states[place];
             sums[state.kind() as usize] += ns;
-            add(&mut times, state, ns);
+            tally.add(state, ns);
         }
-        (sums, leader(&times))
+        (sums, leader(tally.times()))
     }
 
     /// Says what a task waited for that waits for a CPU from `begin_ns` on, where the track says

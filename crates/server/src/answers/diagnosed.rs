@@ -97,6 +97,22 @@ answers! {
         then_check: String,
     }
 
+    /// A function on a stack.
+    Frame {
+        /// Where, in hexadecimal digits.
+        address: String,
+        /// Its name and how far in, where the trace tells that; else nothing.
+        symbol: String,
+    }
+
+    /// What was under way in the kernel.
+    SeenStack {
+        /// Of what.
+        what: String,
+        /// The innermost function first.
+        stack: Vec<Frame>,
+    }
+
     /// Who did it.
     Verdict {
         /// In one sentence.
@@ -105,6 +121,8 @@ answers! {
         conclusive: bool,
         /// What to change; any one of these.
         advice: Vec<Advice>,
+        /// Stacks that support it.
+        stacks: Vec<SeenStack>,
     }
 
     /// Activations that were late for one cause.

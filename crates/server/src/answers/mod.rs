@@ -7,7 +7,8 @@ mod shape;
 use std::fmt::Write;
 
 pub use diagnosed::{
-    Activation, Advice, Diagnosis, Group, Ledger, Step, TaskRef, Term, Verdict, Warning,
+    Activation, Advice, Diagnosis, Frame, Group, Ledger, SeenStack, Step, TaskRef, Term, Verdict,
+    Warning,
 };
 pub use own::{
     Cell, Counter, Counters, EventRow, Events, Facts, Fields, Info, IrqCell, Late, Latencies, Loss,
