@@ -37,8 +37,8 @@ try {
     await page.waitForSelector("html[data-ready=true]");
     await drawn(page, "#timeline canvas", 8);
     const box = await page.locator("#timeline canvas").boundingBox();
-    await page.mouse.move(box.x + 640, box.y + 33);
-    await page.waitForFunction(() => /a pixel: .* tasks.* interrupts/.test(document.querySelector("#tip").textContent));
+    await page.mouse.move(box.x + 900, box.y + 33);
+    await page.waitForFunction(() => /a pixel: .* tasks/.test(document.querySelector("#tip").textContent));
     await page.mouse.move(640, 715);
     const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption("#take", "timeline.svg")]);
     const svg = readFileSync(await download.path(), "utf8");
