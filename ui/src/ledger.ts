@@ -112,8 +112,9 @@ function draw() {
   }
   place.append(el("h3", { text: "the chain" }), chain(late));
   for (const one of verdict?.stacks ?? []) {
-    const frames = one.stack.map((frame) => named(frame.symbol || frame.address)).join("\n");
-    if (frames) place.append(el("h3", { text: `stack of ${named(one.what)}, innermost first` }), el("pre", { text: frames }));
+    const pre = el("pre");
+    pre.textContent = one.stack.map((frame) => named(frame.symbol || frame.address)).join("\n");
+    if (one.stack.length) place.append(el("h3", { text: `stack of ${named(one.what)}, innermost first` }), pre);
   }
   for (const warning of answer.warnings) place.append(el("p", { cls: "bad", text: `${warning.what} · ${warning.remedy}` }));
 }
