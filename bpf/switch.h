@@ -112,11 +112,14 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 	}
 	if (*(volatile rts_u8 *)&state->phase == PHASE_NONE)
 		return false;
-	// The next sleep has a timer of its own, or none.
-	state->slept_ns = now_ns;
-	if (!state->arms)
-		state->armed_ns = 0;
-	state->arms = 0;
+	state->spins = (prev_state & TASK_RTLOCK_WAIT) != 0;
+	if (!state->spins) {
+		// The next sleep has a timer of its own, or none.
+		state->slept_ns = now_ns;
+		if (!state->arms)
+			state->armed_ns = 0;
+		state->arms = 0;
+	}
 	if (state->unsure && sleeps_on(state, prev, now_ns)) {
 		state->phase = PHASE_NONE;
 		return true;
@@ -212,7 +215,7 @@ static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct tas
 		quota_wait_ends(cpu, state, next, now_ns ? now_ns : bpf_ktime_get_ns());
 	if (state->phase == PHASE_INSIDE) {
 		state->phase = PHASE_ACTIVE;
-		state->resumed = 1;
+		state->resumed |= !state->spins;
 		return true;
 	}
 	if (state->phase != PHASE_WOKEN && state->phase != PHASE_YIELDED &&

@@ -13,16 +13,21 @@ const LIMIT: &str = "3ms";
 
 /// The same question to both.
 fn asked(trace: SyntheticTrace, range: TimeRange) -> (Diagnosis, BudgetFinding) {
+    asked_of(&format!("tid:{}", LOOP.tid), trace, range)
+}
+
+/// The same of tasks that are called so.
+fn asked_of(who: &str, trace: SyntheticTrace, range: TimeRange) -> (Diagnosis, BudgetFinding) {
     let trace = trace.build();
     let query = Query {
-        tasks: TaskFilter::from(Tid(LOOP.tid)),
+        tasks: TaskFilter::parse(&[who]).expect("a pattern"),
         until: Until::Block,
         threshold: Some(Duration::from_ms(3)),
         range,
         lengths: true,
         ..Query::default()
     };
-    let rules = format!("response of tid:{} within {LIMIT}", LOOP.tid);
+    let rules = format!("response of {who} within {LIMIT}");
     let rules = Rules::parse(&rules).expect("a rule");
     let mut checked = check_budgets(&trace, &rules, range).expect("it is read");
     let diagnosis = diagnose(&trace, &query).expect("it is diagnosed");
@@ -149,6 +154,23 @@ fn a_sleep_that_others_end_between_two_timers_takes_the_reassurance_away() {
 #[test]
 fn a_short_one_does_not() {
     check_inside(cycles(Wait::Sleep, 500), Some((3, 0)));
+}
+
+#[test]
+fn sleeps_inside_are_those_of_the_name_that_it_had_then() {
+    let named = cycles(Wait::Sleep, 5_000).at(109_000).wake(LOOP).after(5);
+    let done = Task {
+        comm: "done",
+        ..LOOP
+    };
+    let named = named.run(LOOP).after(100).block(done, Task::IDLE);
+    for who in ["loop", "tid:100"] {
+        let (diagnosis, budget) = asked_of(who, named.clone(), TimeRange::ALL);
+        let found = diagnosis.basis.inside.first().map(|found| found.over);
+        assert_eq!(found, Some(4), "{who}: {:?}", diagnosis.basis);
+        let found = budget.inside.as_ref().map(|found| found.over);
+        assert_eq!(found, Some(4), "{who}: {budget:?}");
+    }
 }
 
 #[test]

@@ -466,12 +466,7 @@ impl Builder {
         if self.until == Until::SwitchIn || !self.evidence.hits.is_empty() {
             return;
         }
-        for place in 0..self.tasks.states.len() as u32 {
-            let version = self.tasks.states[place as usize].version;
-            let wanted = self.tasks.version(version).filter(|task| task.wanted);
-            let Some(task) = wanted.map(Version::task_ref) else {
-                continue;
-            };
+        for (place, task) in self.tasks.wanted_once() {
             if let Some(inside) = self.cycles.found(place, end_ns) {
                 self.basis.inside.push(SleepsInside::new(task, &inside));
             }

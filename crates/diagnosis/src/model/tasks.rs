@@ -1,5 +1,7 @@
 //! Tasks: their names and priorities over time, their states, their moments.
 
+use std::collections::HashMap;
+
 use event::kernel_threads::is_stop_class;
 use event::{COMM_BYTES_MAX, NamedTask, NumberMap, Prio, Tid};
 
@@ -274,6 +276,20 @@ impl Tasks {
             });
             TaskIndex(self.states.len() as u32 - 1)
         })
+    }
+
+    /// The places of all tasks that ever were what is asked for, and what each was so last: it may
+    /// have another name or another priority by the end.
+    pub fn wanted_once(&self) -> Vec<(u32, TaskRef)> {
+        let wanted = self.versions.iter().filter(|version| version.wanted);
+        let last: HashMap<u32, &Version> =
+            wanted.map(|version| (version.thread, version)).collect();
+        let states = self.states.iter().enumerate();
+        let wanted = states.filter_map(|(place, state)| {
+            let task = last.get(&state.thread)?.task_ref();
+            Some((place as u32, task))
+        });
+        wanted.collect()
     }
 
     /// Whether a version has this name and this priority.

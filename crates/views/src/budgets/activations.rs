@@ -181,7 +181,10 @@ impl Checker<'_> {
             }
             let budgets = self.rules.budgets.iter().zip(&mut self.tallies);
             for ((budget, tally), over) in budgets.zip(&found.over) {
-                if is_response_of(&budget.subject, &task) {
+                // It may have another name, or another priority, by the end.
+                let was_it = matches!(budget.subject, Subject::Response(_))
+                    && tally.threads.contains_key(&process.tid);
+                if was_it || is_response_of(&budget.subject, &task) {
                     tally.slept_inside(&found, *over);
                 }
             }
