@@ -432,6 +432,7 @@ impl std::fmt::Display for SleepsInside {
         )?;
         match self.over {
             0 => Ok(()),
+            1 => f.write_str(", and 1 was late"),
             over => write!(f, ", and {over} were late"),
         }
     }

@@ -38,10 +38,16 @@ fn woken(call: Call, sleepers: u64, has_returns: bool) -> SyntheticTrace {
     let trace = trace.at(5_000).waking(VICTIM, 0);
     let trace = trace.cpu(0).after(2).wakeup(VICTIM, 0).after(3).run(VICTIM);
     let trace = match has_returns {
-        true => trace.after(1).futex_end(),
+        // It lets go of the lock, and wakes others who may sleep for it.
+        true => lets_go(trace.after(1).futex_end()),
         false => trace,
     };
     trace.at(5_100).block(VICTIM, Task::IDLE).at(6_000)
+}
+
+fn lets_go(trace: SyntheticTrace) -> SyntheticTrace {
+    let trace = trace.after(1).futex((WAKE_PRIVATE, 1, 0));
+    trace.after(1).futex_end()
 }
 
 /// The longest activations of the victim, in microseconds, and the longest term of the worst.
@@ -87,6 +93,37 @@ fn a_lock_whose_last_reader_wakes_all_may_have_been_others() {
 }
 
 #[test]
+fn who_never_lets_go_may_have_slept_for_its_next_work() {
+    // Again and again it sleeps at a word of that value, as workers that are parked there do.
+    let mut trace = SyntheticTrace::new().at(5).block(VICTIM, Task::IDLE);
+    trace = trace
+        .at(500)
+        .timer_irq()
+        .wake(VICTIM)
+        .after(1)
+        .timer_irq_end();
+    trace = trace.after(5).run(VICTIM).after(100);
+    for turn in 1..=5 {
+        trace = trace.futex((WAIT_PRIVATE, 2, 0)).after(1);
+        trace = trace.block(VICTIM, OWNER).at(turn * 20_000).wake(VICTIM);
+        trace = trace.after(5).preempt(OWNER, VICTIM).after(1).futex_end();
+        trace = trace.after(100);
+    }
+    let trace = trace.futex((WAIT_PRIVATE, 2, 0)).after(1);
+    let query = Query {
+        until: Until::Block,
+        threshold: Some(event::Duration::from_ms(3)),
+        ..Query::default()
+    };
+    let trace = trace.block(VICTIM, OWNER).after(9);
+    let diagnosis = diagnose(&trace.build(), &query).expect("diagnosed");
+    assert!(diagnosis.activations.is_empty(), "{diagnosis:?}");
+    // What it did first is over, and was in time; of the second nothing says when it began.
+    assert_eq!(diagnosis.basis.doubted, 0, "{:?}", diagnosis.basis);
+    assert_eq!(diagnosis.basis.activations, 3, "{:?}", diagnosis.basis);
+}
+
+#[test]
 fn what_may_be_a_wait_for_work_ends_it() {
     for call in [
         // An event, a counter, a time-out.
@@ -118,9 +155,7 @@ fn a_call_that_returned_is_no_wait_any_more() {
         .run(VICTIM)
         .after(1)
         .futex((WAIT_PRIVATE, 2, 0));
-    let trace = trace
-        .after(1)
-        .futex_end()
+    let trace = lets_go(trace.after(1).futex_end())
         .at(1_050)
         .block(VICTIM, Task::IDLE);
     let trace = trace

@@ -97,6 +97,14 @@ pub enum Change<'a> {
         /// The task, or the idle task.
         process: ProcId,
     },
+    /// A task is about to sleep, and slept before for a word of its program's as if for a lock, which
+    /// it did not let go of since: it may have slept there until its next work.
+    NoLock {
+        /// The task.
+        process: ProcId,
+        /// It did: it sleeps for the same word again.
+        surely: bool,
+    },
     /// A task that waits for a CPU may have run meanwhile: nobody knows for how long it waits.
     Doubted {
         /// The task.
@@ -459,6 +467,7 @@ impl Change<'_> {
             | Change::Found { .. }
             | Change::Doubted { .. }
             | Change::DoubtedBefore { .. }
+            | Change::NoLock { .. }
             | Change::RanUnseen { .. }
             | Change::Ran { .. }
             | Change::Unknown { .. }

@@ -3,7 +3,7 @@
 //! answer), and no event tells such a sleep from the end of its work. Nor of a sleep for a length
 //! of time, where its releases are moments.
 //!
-//! A sleep with a time-out that others end is no such sleep: it waits for the next thing to do,
+//! A sleep with a time-out, whoever ends it, is no such sleep: it waits for the next thing to do,
 //! unless its timer lies elsewhere than the one that releases the task. The timer of a sleep lies
 //! on the task's own stack in the kernel, and at one place for one kind of call. Where the kernel
 //! varies its stacks, how that place is aligned still tells some calls apart, and a recording of
@@ -204,7 +204,7 @@ impl Cycles {
                 }
                 let Some(caller) = current else { return };
                 if let Some(cycle) = self.of(caller.task) {
-                    cycle.arms(event.u64(hrtimer), function, is_nap, caller.in_futex);
+                    let is_nap = cycle.arms(event.u64(hrtimer), function, is_nap, caller.in_futex);
                     if cycle.armed == Some(event.u64(hrtimer)) {
                         let due_ns = event.i64(expires);
                         cycle.due_ns = Some(due_ns);
@@ -307,7 +307,8 @@ impl Cycles {
                 cycle.woken_by_others();
             }
             By::Timer(timer) => {
-                let is_nap = cycle.nap.take() == Some(timer.address);
+                let is_nap = cycle.nap.take() == Some(timer.address)
+                    || cycle.is_elsewhere(timer.address, now_ns);
                 if is_nap {
                     cycle.slept_ns = now_ns;
                 }
@@ -450,8 +451,9 @@ impl Cycles {
 }
 
 impl Cycle {
-    /// It sets a timer, for a length of time or until a moment.
-    fn arms(&mut self, address: u64, function: Function, is_nap: bool, in_futex: bool) {
+    /// It sets a timer, for a length of time or until a moment; whether that is no release.
+    fn arms(&mut self, address: u64, function: Function, is_nap: bool, in_futex: bool) -> bool {
+        let is_nap = is_nap || in_futex && self.released_at.is_no_futex();
         if in_futex {
             self.armed_in_futex = Some(address);
         } else if self.was_in_futex(address) {
@@ -465,6 +467,7 @@ impl Cycle {
         } else if self.nap == Some(address) {
             self.nap = None;
         }
+        is_nap
     }
 
     /// Whether it armed the timer at `address` in a call of `futex`.
@@ -480,16 +483,20 @@ impl Cycle {
     }
 
     /// Whether a sleep, whose timer is at `address` and due as the last one that it armed, is no
-    /// wait for a release: neither its place nor its time is one of these.
+    /// wait for a release: its call is none of these, or neither its place nor its time is.
     fn slept_elsewhere(&self, address: u64) -> bool {
-        let (Some(gap_ns), Some(due_ns)) = (self.gaps_ns.last(), self.due_ns) else {
-            return false;
-        };
-        let early_ns = (due_ns - self.paced_ns - gap_ns).abs();
-        let is_other = self
-            .released_at
-            .is_other(address, self.was_in_futex(address));
-        is_other && early_ns > gap_ns / 8
+        if self.was_in_futex(address) && self.released_at.is_no_futex() {
+            return true;
+        }
+        self.due_ns
+            .is_some_and(|due_ns| self.is_elsewhere(address, due_ns))
+    }
+
+    /// Whether a timer at `address` that is due then is none of its releases.
+    fn is_elsewhere(&self, address: u64, due_ns: i64) -> bool {
+        let gap_ns = self.gaps_ns.last().copied();
+        let is_early = |gap_ns: i64| (due_ns - self.paced_ns - gap_ns).abs() > gap_ns / 8;
+        self.released_at.is_other(address) && gap_ns.is_some_and(is_early)
     }
 
     /// Whether a sleep for a length of time, which is over, was inside the present cycle.
@@ -521,7 +528,12 @@ impl Cycle {
         self.releases += 1;
         self.function = timer.function;
         let in_futex = self.was_in_futex(timer.address);
+        let was_known = self.released_at.is_no_futex();
         self.released_at.is_again(timer.address, in_futex);
+        if self.released_at.is_no_futex() && !was_known {
+            // The time-outs until now were among them.
+            self.gaps_ns.clear();
+        }
         self.released_ns = now_ns;
         self.begin_ns = Some(begin_ns);
         self.paced_ns = begin_ns;

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use trace::{EventView, Symbols, TRACKED_TASKS, Trace};
 
-use crate::bind::{Binding, Bound, Families, Known};
+use crate::bind::{Binding, Bound, Families, Handler, Known};
 
 use devices::Disks;
 use process::Processes;
@@ -106,6 +106,8 @@ struct CpuState {
     left_idle: bool,
     /// The recorder writes down which task has it where no switch says so.
     says_current: bool,
+    /// Whom the recorder said last to have it, and who was on its way out then by what was seen.
+    on_its_way: Option<i32>,
     /// So many runs were not, and were inferred.
     inferred: u64,
     /// A switch was not recorded here, and nothing tells who was scheduled in.
@@ -363,14 +365,19 @@ impl Kernel {
         if !matches!(bound.known, Known::Function(_) | Known::Evidence(_)) {
             self.begin_recording(cpu, sink);
         }
+        // A switch keeps interrupts off to its end.
+        let is_interrupt = matches!(
+            bound.known,
+            Known::Handler(Handler::IrqEntry { .. } | Handler::VectorEntry(_))
+        );
         if let Some(current) = bound.current {
-            self.prove(cpu, event.i64(current) as i32, sink);
+            self.prove(cpu, (event.i64(current) as i32, is_interrupt), sink);
             let says = matches!(bound.known, Known::Current);
             if let Some(state) = self.cpu(cpu).filter(|_| says) {
                 state.says_current = true;
             }
         } else if bound.confirms {
-            self.confirm(cpu);
+            self.confirm(cpu, is_interrupt, sink);
         }
     }
 

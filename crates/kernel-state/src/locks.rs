@@ -1,8 +1,12 @@
 //! Which words of programs' memory are locks, by how threads wait for them with `futex`.
 //!
 //! A watch looks at the word itself (`bpf/blocked.h`); a recording has the call's arguments alone.
+//!
+//! Who had to sleep for a mutex leaves its word as if others still did, so it wakes them as it lets
+//! go. Who does something else, and sleeps for the word again without that, waits there for its next
+//! work, as workers of oneTBB do, and whoever uses folly's Baton.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::bind::FutexCommand;
 use crate::process::ProcId;
@@ -10,12 +14,34 @@ use crate::process::ProcId;
 /// A mutex of the GNU C library, of Rust's standard library or of Go's runtime has this value while
 /// somebody waits for it (glibc `sysdeps/nptl/lowlevellock.h`).
 const CONTENDED: u32 = 2;
-/// So many words that are no locks are remembered. A counter passes the value above once; who
-/// forgets one takes it for a lock then.
+/// So many words that are no locks are remembered, so many that are, and so many threads that slept
+/// for some. A counter passes the value above once; who forgets one takes it for a lock then.
 const COUNTERS_MAX: usize = 1 << 16;
+
+/// Whom another one was faster than takes no longer to sleep again.
+const AGAIN_NS_MAX: i64 = 50_000;
 
 /// A word of a process.
 type Word = (ProcId, u64);
+
+/// What a thread does with a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Use {
+    /// It takes a lock.
+    pub is_lock: bool,
+    /// It waits there for its next work, as it did when it seemed to take a lock.
+    pub is_again: bool,
+}
+
+/// Where a thread slept last for what may be a lock.
+#[derive(Clone, Copy, Debug)]
+struct Slept {
+    at: u64,
+    /// When that call returned.
+    until_ns: Option<i64>,
+    /// It lets go of that, or is known not to have.
+    settled: bool,
+}
 
 /// What was seen of words so far.
 #[derive(Debug)]
@@ -24,6 +50,9 @@ pub(crate) struct Locks {
     known: bool,
     /// Threads waited for these to lose another value: they count something.
     counters: HashSet<Word>,
+    /// Threads that had slept for these let go of them.
+    proven: HashSet<Word>,
+    slept: HashMap<ProcId, Slept>,
 }
 
 impl Locks {
@@ -32,6 +61,8 @@ impl Locks {
         Locks {
             known,
             counters: HashSet::new(),
+            proven: HashSet::new(),
+            slept: HashMap::new(),
         }
     }
 
@@ -40,19 +71,95 @@ impl Locks {
         self.known
     }
 
-    /// Whether a thread that does this on `word` takes a lock.
-    pub fn is_lock(&mut self, word: Word, command: FutexCommand) -> bool {
+    /// `thread` does this on `word`.
+    pub fn enters(
+        &mut self,
+        thread: ProcId,
+        word: Word,
+        command: FutexCommand,
+        now_ns: i64,
+    ) -> Use {
         match command {
-            _ if !self.known => false,
-            FutexCommand::Lock => true,
-            FutexCommand::WaitAt(CONTENDED) => !self.counters.contains(&word),
+            _ if !self.known => Use::default(),
+            FutexCommand::Lock => Use {
+                is_lock: true,
+                is_again: false,
+            },
+            FutexCommand::WaitAt(CONTENDED) => self.sleeps(thread, word, now_ns),
             FutexCommand::WaitAt(_) | FutexCommand::Wait => {
-                if self.counters.len() < COUNTERS_MAX {
-                    self.counters.insert(word);
-                }
-                false
+                self.counts(word);
+                Use::default()
             }
-            FutexCommand::WakeAll | FutexCommand::Other => false,
+            FutexCommand::Wake | FutexCommand::WakeAll => {
+                self.lets_go(thread, word);
+                // Of readers the last one wakes who waits for them.
+                if command == FutexCommand::WakeAll {
+                    self.prove(word);
+                }
+                Use::default()
+            }
+            FutexCommand::Other => Use::default(),
+        }
+    }
+
+    /// Whether `thread`, which is about to sleep, has not let go of what it slept for before, as far
+    /// as is seen. It is told once.
+    pub fn is_kept(&mut self, thread: ProcId) -> bool {
+        let slept = self.slept.get_mut(&thread);
+        let kept = slept.filter(|slept| slept.until_ns.is_some());
+        kept.is_some_and(|slept| !std::mem::replace(&mut slept.settled, true))
+    }
+
+    /// `thread` wakes who sleeps for `word`.
+    fn lets_go(&mut self, thread: ProcId, word: Word) {
+        let slept = self.slept.get_mut(&thread);
+        if let Some(slept) = slept.filter(|slept| slept.at == word.1) {
+            slept.settled = true;
+            self.prove(word);
+        }
+    }
+
+    fn prove(&mut self, word: Word) {
+        if self.proven.len() < COUNTERS_MAX {
+            self.proven.insert(word);
+        }
+    }
+
+    /// A call in which `thread` may have slept for a word returns.
+    pub fn returns(&mut self, thread: ProcId, now_ns: i64) {
+        if let Some(slept) = self.slept.get_mut(&thread) {
+            slept.until_ns.get_or_insert(now_ns);
+        }
+    }
+
+    fn sleeps(&mut self, thread: ProcId, word: Word, now_ns: i64) -> Use {
+        if self.counters.contains(&word) {
+            return Use::default();
+        }
+        let slept = Slept {
+            at: word.1,
+            until_ns: None,
+            settled: self.proven.contains(&word),
+        };
+        if self.slept.len() >= COUNTERS_MAX {
+            self.slept.clear();
+        }
+        let last = self.slept.insert(thread, slept);
+        let last = last.filter(|last| last.at == word.1 && !self.proven.contains(&word));
+        let until_ns = last.and_then(|last| last.until_ns);
+        let is_again = until_ns.is_some_and(|until_ns| now_ns - until_ns > AGAIN_NS_MAX);
+        if is_again {
+            self.counts(word);
+        }
+        Use {
+            is_lock: !is_again,
+            is_again,
+        }
+    }
+
+    fn counts(&mut self, word: Word) {
+        if self.counters.len() < COUNTERS_MAX {
+            self.counters.insert(word);
         }
     }
 }
@@ -69,7 +176,7 @@ mod tests {
             let word = (ProcId(7), 0x1000);
             let found: Vec<bool> = commands
                 .iter()
-                .map(|command| locks.is_lock(word, *command))
+                .map(|command| locks.enters(ProcId(8), word, *command, 0).is_lock)
                 .collect();
             assert_eq!(found, expect, "{commands:?}");
         };
@@ -84,14 +191,48 @@ mod tests {
     #[test]
     fn without_returns_nobody_is_known_to_wait() {
         let mut locks = Locks::new(false);
-        assert!(!locks.is_lock((ProcId(1), 0x1000), Lock));
+        let used = locks.enters(ProcId(1), (ProcId(1), 0x1000), Lock, 0);
+        assert_eq!(used, Use::default());
     }
 
     #[test]
     fn a_word_is_that_of_one_process() {
         let mut locks = Locks::new(true);
-        assert!(!locks.is_lock((ProcId(1), 0x1000), WaitAt(1)));
-        assert!(locks.is_lock((ProcId(2), 0x1000), WaitAt(2)));
-        assert!(!locks.is_lock((ProcId(1), 0x1000), WaitAt(2)));
+        let mut is_lock = |of: u32, command| {
+            let of = ProcId(of);
+            locks.enters(of, (of, 0x1000), command, 0).is_lock
+        };
+        assert!(!is_lock(1, WaitAt(1)));
+        assert!(is_lock(2, WaitAt(2)));
+        assert!(!is_lock(1, WaitAt(2)));
+    }
+
+    #[test]
+    fn who_sleeps_again_without_letting_go_waits_for_work() {
+        let thread = ProcId(8);
+        let word = (ProcId(7), 0x1000);
+        // How long after it returned it sleeps again, and what it did on the word in between.
+        let check = |after_ns: i64, between: Option<FutexCommand>, expect: bool| {
+            let mut locks = Locks::new(true);
+            assert!(locks.enters(thread, word, WaitAt(2), 0).is_lock);
+            locks.returns(thread, 1_000_000);
+            if let Some(command) = between {
+                locks.enters(thread, word, command, 1_000_000);
+            }
+            let used = locks.enters(thread, word, WaitAt(2), 1_000_000 + after_ns);
+            assert_eq!((used.is_again, used.is_lock), (expect, !expect));
+            // From then on it is known.
+            locks.returns(thread, 9_000_000);
+            let used = locks.enters(thread, word, WaitAt(2), 99_000_000);
+            assert_eq!(used.is_lock, between.is_some(), "{after_ns} {between:?}");
+        };
+        check(100_000, None, true);
+        check(100_000, Some(FutexCommand::Wake), false);
+        check(100_000, Some(FutexCommand::WakeAll), false);
+        // Another one had it first.
+        let mut locks = Locks::new(true);
+        locks.enters(thread, word, WaitAt(2), 0);
+        locks.returns(thread, 1_000_000);
+        assert!(locks.enters(thread, word, WaitAt(2), 1_010_000).is_lock);
     }
 }

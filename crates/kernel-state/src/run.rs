@@ -344,47 +344,66 @@ impl Kernel {
         (state.run.begin_ns, state.run.proven_ns) = (now_ns, now_ns);
         (state.run.is_found, state.run.is_doubted) = (false, false);
         (state.run.woken, state.run.gone) = (None, None);
+        state.on_its_way = None;
         state.current = holder.task();
         self.processes.get_mut(next).seen_on = cpu;
     }
 
-    /// The tracer says that the task `tid` has the CPU now, also where it is interrupted.
+    /// The tracer says that the task `tid` has the CPU now, also where it is interrupted, as it is at
+    /// the event where that `is_interrupt`.
     #[inline]
-    pub(super) fn prove<S: Sink>(&mut self, cpu: u32, tid: i32, sink: &mut S) {
+    pub(super) fn prove<S: Sink>(
+        &mut self,
+        cpu: u32,
+        (tid, is_interrupt): (i32, bool),
+        sink: &mut S,
+    ) {
         let now_ns = self.now_ns;
         let Some(state) = self.cpu(cpu) else { return };
         match state.run.tid == Some(tid) {
             true if state.run.woken.is_some() => {}
-            true => state.run.proven_ns = now_ns,
-            false => self.disprove(cpu, tid, sink),
+            true => {
+                state.run.proven_ns = now_ns;
+                state.on_its_way = None;
+            }
+            false => self.disprove(cpu, (tid, is_interrupt), sink),
         }
     }
 
     /// An event that is of whom the recorder says to have the CPU.
     #[inline]
-    pub(super) fn confirm(&mut self, cpu: u32) {
+    pub(super) fn confirm<S: Sink>(&mut self, cpu: u32, is_interrupt: bool, sink: &mut S) {
         let now_ns = self.now_ns;
-        if let Some(state) = self.cpus.get_mut(cpu as usize)
-            && state.says_current
-            && state.run.woken.is_none()
-        {
+        let Some(state) = self
+            .cpus
+            .get_mut(cpu as usize)
+            .filter(|cpu| cpu.says_current)
+        else {
+            return;
+        };
+        if let Some(tid) = state.on_its_way {
+            // The recorder says it once, and this event is that task's, too.
+            return self.disprove(cpu, (tid, is_interrupt), sink);
+        }
+        if state.run.woken.is_none() {
             state.run.proven_ns = now_ns;
         }
     }
 
     /// By the last switch another one has the CPU, or nobody knows who: a switch was not recorded.
     #[cold]
-    fn disprove<S: Sink>(&mut self, cpu: u32, tid: i32, sink: &mut S) {
+    fn disprove<S: Sink>(&mut self, cpu: u32, (tid, is_interrupt): (i32, bool), sink: &mut S) {
         // perf's number of a task that is no more; lttng-analyses reads switches alone.
         if tid < 0 || self.follows.stale_names {
             return;
         }
         let process = self.processes.find_or_add(tid);
         let left = self.cpus[cpu as usize].left;
-        if left
-            .is_some_and(|(prev, at_ns)| prev == process && self.now_ns - at_ns <= IN_SWITCH_NS_MAX)
-        {
-            // It is on its way out: the event is of the switch itself.
+        let is_of_switch =
+            |(prev, at_ns)| prev == process && self.now_ns - at_ns <= IN_SWITCH_NS_MAX;
+        if !is_interrupt && left.is_some_and(is_of_switch) {
+            // It is on its way out, unless later events are still its.
+            self.cpus[cpu as usize].on_its_way = Some(tid);
             return;
         }
         self.left_for(cpu, process, sink);

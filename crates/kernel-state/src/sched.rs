@@ -169,11 +169,16 @@ impl Kernel {
         let left = switched.left;
         let prev_runnable = left.stays_runnable();
         let gives_way = self.gives_way((cpu, other_ns), (prev, next), left);
+        let pause = self.pause(prev, gives_way, left);
+        if pause == Pause::Done && self.locks.is_kept(prev) {
+            let (process, surely) = (prev, false);
+            sink.change(self, &Change::NoLock { process, surely });
+        }
         let change = Change::Switch {
             cpu,
             prev,
             prev_runnable,
-            pause: self.pause(prev, gives_way, left),
+            pause,
             waited_since_ns: wait.waited_since_ns,
             prev_comm,
             next,

@@ -109,8 +109,9 @@ impl Kernel {
                 self.call_entry(event, cpu, call, file_call, sink);
                 if let Some(process) = self.current(cpu) {
                     let futex = futex.map(|fields| fields.read(event));
-                    if let Some(futex) = futex {
-                        self.enters_futex(process, futex);
+                    if futex.is_some_and(|futex| self.enters_futex(process, futex, self.now_ns)) {
+                        let surely = true;
+                        sink.change(self, &Change::NoLock { process, surely });
                     }
                     sink.change(self, &Change::CallEntry { process, futex });
                 }
@@ -154,15 +155,22 @@ impl Kernel {
         }
     }
 
-    /// A task may wait for a lock of its program's.
-    pub(super) fn enters_futex(&mut self, id: ProcId, (command, address): (FutexCommand, u64)) {
-        let group = self.processes.owner(id);
-        let is_lock = self.locks.is_lock((group, address), command);
+    /// A task may wait for a lock of its program's; whether it shows that its last such wait was for
+    /// its next work.
+    pub(super) fn enters_futex(
+        &mut self,
+        id: ProcId,
+        (command, address): (FutexCommand, u64),
+        now_ns: i64,
+    ) -> bool {
+        let word = (self.processes.owner(id), address);
+        let used = self.locks.enters(id, word, command, now_ns);
         let in_futex = self.locks.are_known() && command.may_wait();
         if let Some(call) = &mut self.processes.get_mut(id).call {
-            call.lock = is_lock.then_some(address);
+            call.lock = used.is_lock.then_some(address);
             call.in_futex = in_futex;
         }
+        used.is_again
     }
 
     fn request<S: Sink>(
@@ -263,6 +271,9 @@ impl Kernel {
         let Some(call) = self.processes.get_mut(id).call.take() else {
             return self.call_begun_before(Some(id), call, ret, sink);
         };
+        if call.in_futex {
+            self.locks.returns(id, self.now_ns);
+        }
         if !self.is_known_since(call.begin_ns) {
             // Its own exit may be lost, and this that of another call.
             return;

@@ -17,7 +17,8 @@ const STACK_STEP: u64 = 16;
 pub(crate) struct TimerPlace {
     address: Seen,
     aligned: Seen,
-    in_futex: Seen,
+    /// How many were armed in no call of `futex`.
+    outside_futex: u32,
 }
 
 /// A value, and how often in a row it was seen.
@@ -32,14 +33,18 @@ impl TimerPlace {
     pub fn is_again(&mut self, address: u64, in_futex: bool) {
         self.address.again(address);
         self.aligned.again(address % STACK_STEP);
-        self.in_futex.again(in_futex.into());
+        self.outside_futex = self.outside_futex.saturating_add(u32::from(!in_futex));
     }
 
     /// Whether such a timer is that of another kind of sleep.
-    pub fn is_other(self, address: u64, in_futex: bool) -> bool {
-        self.address.is_other(address)
-            || self.aligned.is_other(address % STACK_STEP)
-            || self.in_futex.is_other(in_futex.into())
+    pub fn is_other(self, address: u64) -> bool {
+        self.address.is_other(address) || self.aligned.is_other(address % STACK_STEP)
+    }
+
+    /// Whether one that is armed in a call of `futex` is: the task sleeps otherwise, too. These calls
+    /// wait for others, again and again where they have a time-out: they pace no such task.
+    pub fn is_no_futex(self) -> bool {
+        self.outside_futex >= SAME_PLACE_MIN
     }
 }
 

@@ -68,19 +68,23 @@ impl Kernel {
     }
 
     /// Takes in of a system call only that its thread is in it, for who follows nothing else; what
-    /// it does with a word of its program's.
+    /// it does with a word of its program's, and whether its last wait there was for its next work.
     pub fn note_call(
         &mut self,
         event: &EventView<'_>,
         cpu: u32,
         call: bind::Call,
-    ) -> Option<(FutexCommand, u64)> {
+    ) -> Option<(FutexCommand, u64, bool)> {
         let id = self.current(cpu)?;
-        let begin_ns = self.now_ns;
-        self.processes.get_mut(id).call = match call {
+        let begin_ns = event.time().as_ns();
+        let begins = match call {
             bind::Call::Entry { call, .. } => Some(Call::begins(call, begin_ns)),
             bind::Call::Exit { .. } => None,
         };
+        let ended = std::mem::replace(&mut self.processes.get_mut(id).call, begins);
+        if ended.is_some_and(|call| call.in_futex) {
+            self.locks.returns(id, begin_ns);
+        }
         let bind::Call::Entry {
             futex: Some(fields),
             ..
@@ -88,9 +92,9 @@ impl Kernel {
         else {
             return None;
         };
-        let futex = fields.read(event);
-        self.enters_futex(id, futex);
-        Some(futex)
+        let (command, address) = fields.read(event);
+        let is_again = self.enters_futex(id, (command, address), begin_ns);
+        Some((command, address, is_again))
     }
 
     /// What woke a task, as people read it.

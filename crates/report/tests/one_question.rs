@@ -187,7 +187,31 @@ fn a_time_out_elsewhere_that_is_no_release_is_one_of_a_lock_or_of_an_answer() {
     check_inside(varied(PERIOD_US), None);
     let of_futex = |after_us| cycles(Wait::TimeOutOfFutex(after_us), 5_000);
     check_inside(of_futex(50 * PERIOD_US), Some((2, 2)));
-    check_inside(of_futex(PERIOD_US), None);
+    // Nothing else than its call tells it then.
+    check_inside(of_futex(PERIOD_US), Some((2, 2)));
+}
+
+#[test]
+fn a_time_out_elsewhere_that_is_over_is_one_of_a_lock_or_of_an_answer() {
+    let mut trace = SyntheticTrace::new().at(0).run(LOOP).at(10);
+    trace = trace.hrtimer_start(7, PERIOD_US).block(LOOP, Task::IDLE);
+    let comes = |trace: SyntheticTrace, timer: u64, at_us: i64| {
+        let trace = trace.at(at_us).timer_irq().hrtimer_expire(timer);
+        let trace = trace.wake(LOOP).hrtimer_done(timer).after(1);
+        trace.timer_irq_end().after(5).run(LOOP).after(100)
+    };
+    for turn in 1..=20 {
+        let begin_us = turn * PERIOD_US;
+        trace = comes(trace, 7, begin_us);
+        if turn % 5 == 0 {
+            trace = trace.hrtimer_start(8, begin_us + 5_000);
+            trace = comes(trace.block(LOOP, Task::IDLE), 8, begin_us + 5_000);
+        }
+        trace = trace.hrtimer_start(7, begin_us + PERIOD_US);
+        trace = trace.block(LOOP, Task::IDLE);
+    }
+    // The first cycles tell that the releases have one place.
+    check_inside(trace, Some((4, 4)));
 }
 
 #[test]
@@ -521,12 +545,18 @@ fn an_event_of_the_switch_itself_does_not_bring_back_who_leaves() {
         let trace = trace.at(1_000).timer_irq().wake(LOOP).after(1);
         let trace = trace.timer_irq_end().after(5).preempt(HELPER, LOOP);
         let trace = trace.at(2_000).block(LOOP, HELPER).after(11);
-        let current = [("tid", event::Value::Signed(LOOP.tid.into()))];
+        let current = |tid: i32| [("tid", event::Value::Signed(tid.into()))];
         let trace = match is_told {
-            true => trace.event("rtscope_current", &current),
+            true => trace.event("rtscope_current", &current(LOOP.tid)),
             false => trace,
         };
-        let trace = trace.at(20_000).timer_irq().wake(LOOP).after(1);
+        let trace = trace.at(20_000);
+        let trace = match is_told {
+            // The first event since then is of another one again.
+            true => trace.event("rtscope_current", &current(HELPER.tid)),
+            false => trace,
+        };
+        let trace = trace.timer_irq().wake(LOOP).after(1);
         let trace = trace.timer_irq_end().after(5).preempt(HELPER, LOOP);
         let (diagnosis, budget) = asked(trace.at(24_000).block(LOOP, HELPER), TimeRange::ALL);
         let (basis, late) = (&diagnosis.basis, diagnosis.activations.len());
@@ -535,6 +565,23 @@ fn an_event_of_the_switch_itself_does_not_bring_back_who_leaves() {
         (unknown, budget.unwoken, budget.unseen, budget.unsure)
     };
     assert_eq!(found(true), found(false));
+}
+
+#[test]
+fn who_has_the_cpu_in_an_interrupt_right_behind_its_switch_has_come_back() {
+    let hog = Task::rt(300, "hog", 50);
+    // The kernel does not record that the helper leaves the CPU to the hog again.
+    let trace = SyntheticTrace::new().at(10).block(LOOP, hog).at(900);
+    let trace = trace.block(hog, HELPER).cpu(1).waking(hog, 0).cpu(0);
+    let current = [("tid", event::Value::Signed(hog.tid.into()))];
+    let trace = trace.after(31).event("rtscope_current", &current);
+    let trace = trace.timer_irq().after(1).timer_irq_end();
+    let trace = trace.at(1_000).timer_irq().wake(LOOP).after(1);
+    let trace = trace.timer_irq_end().at(21_000).block(hog, LOOP);
+    let (diagnosis, _) = asked(trace.after(100).block(LOOP, HELPER), TimeRange::ALL);
+    let verdict = diagnosis.verdict().expect("it is late");
+    let said = &verdict.sentence;
+    assert!(said.contains("hog (tid 300, rt 50) ran ahead"), "{said}");
 }
 
 #[test]

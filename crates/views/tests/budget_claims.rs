@@ -200,13 +200,23 @@ fn a_wait_for_a_lock_of_the_program_is_part_of_the_response() {
         let trace = trace.run(WORK).after(50).futex(call).after(1);
         let trace = trace.block(WORK, HOG).after(3_000).wake(WORK);
         let trace = trace.preempt(HOG, WORK).after(1).futex_end();
-        trace.after(48).block(WORK, Task::IDLE)
+        trace.after(48)
     };
-    check(trace(MUTEX), "response of work within 3110us", "held");
-    check(trace(MUTEX), "response of work within 3090us", "broken");
-    check(trace(MUTEX), "work of work within 110us", "held");
+    let lets_go = |trace: SyntheticTrace| {
+        let trace = trace.futex((128 | 1, 1, 0)).futex_end();
+        trace.block(WORK, Task::IDLE)
+    };
+    let held = || lets_go(trace(MUTEX));
+    check(held(), "response of work within 3110us", "held");
+    check(held(), "response of work within 3090us", "broken");
+    check(held(), "work of work within 110us", "held");
+    // It may have slept for its next work: nobody knows.
+    let kept = || trace(MUTEX).block(WORK, Task::IDLE);
+    let unknown = "the wake-up of 1 of them was not recorded";
+    check(kept(), "response of work within 3090us", unknown);
     // Until its next work.
-    check(trace((128, 0, 0)), "response of work within 110us", "held");
+    let trace = trace((128, 0, 0)).block(WORK, Task::IDLE);
+    check(trace, "response of work within 110us", "held");
 }
 
 const TIMER: u64 = 7;

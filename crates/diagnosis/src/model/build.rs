@@ -198,8 +198,14 @@ impl Builder {
             }
             Known::Call(call) => {
                 let futex = kernel.note_call(event, cpu, call);
-                if let Some((FutexCommand::WakeAll, lock)) = futex {
-                    self.evidence.saw_readers(lock);
+                match futex {
+                    Some((FutexCommand::WakeAll, lock, _)) => self.evidence.saw_readers(lock),
+                    Some((_, _, true)) => {
+                        if let Some(process) = kernel.current(cpu) {
+                            self.waited_for_work(kernel, process, true);
+                        }
+                    }
+                    _ => {}
                 }
                 self.system_call(call, cpu, time_ns);
             }

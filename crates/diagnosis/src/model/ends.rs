@@ -88,6 +88,8 @@ impl Builder {
         let is_judged = self.is_judged_to_its_end(state);
         let wanted = self.is_wanted(state);
         let (chain, forked) = (state.chain, state.work.forked);
+        // It may have been called otherwise as it was made, and have waited for a device since.
+        let starts = forked || state.made_ns.is_some();
         match pause {
             Pause::PutOff | Pause::OutOfRuntime if wanted && (chain.is_none() || forked) => {
                 self.tasks.state(task).work.put_off = Some((cpu, now_ns));
@@ -108,11 +110,11 @@ impl Builder {
                 self.basis.stopped_asleep += 1;
             }
             // Whoever ends after its work has done it too.
-            Pause::Done | Pause::Gone if is_judged && !forked => {
+            Pause::Done | Pause::Gone if is_judged && !starts => {
                 self.candidate(cpu, now_ns, task, End::Blocked);
             }
             // It had begun before the trace, or woke up unseen.
-            Pause::Done if wanted && !forked => self.ends_unbegun((cpu, now_ns), task),
+            Pause::Done if wanted && !starts => self.ends_unbegun((cpu, now_ns), task),
             Pause::Done | Pause::Gone if is_judged => {
                 self.started((cpu, now_ns), task, pause == Pause::Done);
             }
@@ -121,6 +123,7 @@ impl Builder {
         if matches!(pause, Pause::Done | Pause::Gone) {
             let state = self.tasks.state(task);
             (state.work, state.worked_ns) = (Work::default(), Some(now_ns));
+            state.made_ns = None;
         }
     }
 
@@ -277,7 +280,7 @@ impl Builder {
             return;
         }
         let cpu = state.log.last().map_or(0, |moment| moment.cpu);
-        if state.work.forked {
+        if state.work.forked || state.made_ns.is_some() {
             return self.started((cpu, end_ns), task, state.work.inside);
         }
         if let Run::On(_) = state.run {
@@ -407,6 +410,28 @@ impl Builder {
         }
     }
 
+    /// A task that has a CPU had ended its work when it last slept, as if for a lock, or may have.
+    /// What it did before that is over, and what it did since has no begin that is known.
+    #[cold]
+    pub(super) fn waited_for_work(&mut self, kernel: &Kernel, process: ProcId, surely: bool) {
+        let task = self.tasks.of_process(kernel, process, 0);
+        let state = self.tasks.state(task);
+        let slept_ns = state.blocked_ns;
+        let until_ns = match surely {
+            true => slept_ns,
+            false => kernel.now_ns(),
+        };
+        let origin_ns = self.arena.get(state.chain).map(|node| node.origin_ns);
+        let is_judged = state.made_ns.is_none() && !state.work.forked;
+        let state = &self.tasks.states[task.0 as usize];
+        let may_be_late = |origin_ns| self.candidates.may_be_late(until_ns - origin_ns);
+        let is_doubted = is_judged && origin_ns.is_some_and(may_be_late);
+        self.basis.doubted += u64::from(is_doubted && self.is_judged_to_its_end(state));
+        let state = self.tasks.state(task);
+        (state.chain, state.made_ns) = (NodeId::NONE, None);
+        (state.work, state.worked_ns) = (Work::default(), Some(slept_ns));
+    }
+
     /// A task ends its work, of which no begin was seen: it had begun before the trace, or behind
     /// the last one.
     fn ends_unbegun(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex) {
@@ -453,8 +478,10 @@ impl Builder {
     /// A task that was just made has come to its first sleep, if it `slept`, to its end, or to that
     /// of the trace.
     fn started(&mut self, (cpu, now_ns): (u32, i64), task: TaskIndex, slept: bool) {
-        let made = self.arena.get(self.tasks.states[task.0 as usize].chain);
-        let is_long = made.is_some_and(|node| self.candidates.may_be_late(now_ns - node.origin_ns));
+        let state = &self.tasks.states[task.0 as usize];
+        let origin_ns = self.arena.get(state.chain).map(|node| node.origin_ns);
+        let made_ns = state.made_ns.or(origin_ns);
+        let is_long = made_ns.is_some_and(|ns| self.candidates.may_be_late(now_ns - ns));
         let is_asked_for = self.candidates.is_asked_for(cpu, now_ns);
         self.basis.long_start_ups += u64::from(is_long && is_asked_for);
         let is_unslept = is_long && is_asked_for && !slept && self.basis.tasks_named;

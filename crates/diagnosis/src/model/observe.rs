@@ -63,6 +63,7 @@ impl Sink for Builder {
                 count,
                 ..
             } => self.may_have_waited(kernel, process, (since_ns, count)),
+            Change::NoLock { process, surely } => self.waited_for_work(kernel, process, surely),
             Change::Doubted { process } => self.doubted(kernel, process),
             Change::DoubtedBefore { process, at_ns } => self.doubted_before(kernel, process, at_ns),
             Change::Lost { cpu, from_ns, .. } => self.lost_on(cpu, from_ns),

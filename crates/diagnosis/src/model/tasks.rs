@@ -122,6 +122,8 @@ pub(crate) struct TaskState {
     pub pending: NodeId,
     /// When it was woken.
     pub woken_ns: i64,
+    /// When it was made, until it sleeps for the first time.
+    pub made_ns: Option<i64>,
     /// When it went to sleep last.
     pub blocked_ns: i64,
     pub softirqs: Vec<SoftFrame>,
@@ -266,6 +268,7 @@ impl Tasks {
                 chain: NodeId::NONE,
                 pending: NodeId::NONE,
                 woken_ns: 0,
+                made_ns: None,
                 blocked_ns: i64::MIN,
                 softirqs: vec![],
                 log: vec![],

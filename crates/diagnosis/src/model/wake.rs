@@ -208,6 +208,7 @@ impl Builder {
             self.forget(task);
             let state = self.tasks.state(task);
             state.work.forked = true;
+            state.made_ns = Some(at.now_ns);
             // Whoever had its number before slept for something else.
             state.blocked_ns = at.now_ns;
         }

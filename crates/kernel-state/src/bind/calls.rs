@@ -159,7 +159,9 @@ pub enum FutexCommand {
     WaitAt(u32),
     /// It may wait.
     Wait,
-    /// It wakes all who wait.
+    /// It wakes one who waits.
+    Wake,
+    /// It wakes several who wait.
     WakeAll,
     /// It does neither.
     Other,
@@ -168,7 +170,10 @@ pub enum FutexCommand {
 impl FutexCommand {
     /// Whether its caller may sleep in it.
     pub fn may_wait(self) -> bool {
-        !matches!(self, FutexCommand::WakeAll | FutexCommand::Other)
+        !matches!(
+            self,
+            FutexCommand::Wake | FutexCommand::WakeAll | FutexCommand::Other
+        )
     }
 }
 
@@ -200,6 +205,7 @@ impl FutexFields {
             11 => FutexCommand::Wait,
             // `FUTEX_WAKE`, `_WAKE_BITSET`.
             1 | 10 if self.wakes(event) > 1 => FutexCommand::WakeAll,
+            1 | 10 => FutexCommand::Wake,
             _ => FutexCommand::Other,
         };
         (command, event.u64(self.address))

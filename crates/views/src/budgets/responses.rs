@@ -77,6 +77,8 @@ struct Thread {
     made: bool,
     /// It sleeps, or is woken from a sleep, inside of work that was not seen to begin.
     inside: bool,
+    /// When it last slept inside of its work, and was woken from that.
+    slept_inside_ns: (i64, i64),
     /// When the timer was due that has woken it, where it has not run since.
     due_ns: Option<i64>,
 }
@@ -196,6 +198,9 @@ impl Responses {
                 let lossy = lossy || self.of(process).gave_way;
                 return put_off_ns.map(|since_ns| Ended::PutOff(process, since_ns, lossy));
             }
+            Change::NoLock { process, surely } => {
+                return self.waited_for_work(now_ns, process, surely);
+            }
             Change::Unknown { process, .. } | Change::RanUnseen { process } => {
                 if let Some(open) = &mut self.of(process).open {
                     (open.lossy, open.own_lossy) = (true, true);
@@ -228,7 +233,11 @@ impl Responses {
         thread.due_ns = None;
         thread.inside = pause.is_inside() && thread.open.is_none() && !thread.made;
         match pause {
-            pause if pause.is_inside() || pause.is_stop() => None,
+            pause if pause.is_inside() => {
+                thread.slept_inside_ns.0 = now_ns;
+                None
+            }
+            pause if pause.is_stop() => None,
             Pause::PutOff | Pause::OutOfRuntime => {
                 let is_open = thread.open.is_some_and(|open| !open.made);
                 thread.gave_way = pause == Pause::OutOfRuntime;
@@ -257,6 +266,23 @@ impl Responses {
         }
     }
 
+    /// A thread had ended its work when it last slept, as if inside of it, or may have.
+    fn waited_for_work(&mut self, now_ns: i64, process: ProcId, surely: bool) -> Option<Ended> {
+        let thread = self.of(process);
+        let open = thread.open.take()?;
+        let (slept_ns, woken_ns) = thread.slept_inside_ns;
+        thread.begun_ns = Some(woken_ns);
+        if open.made {
+            return Some(Ended::Started(process, open.begin_ns, true));
+        }
+        // It lasted for so long at most.
+        let most_ns = match surely {
+            true => slept_ns - open.begin_ns,
+            false => now_ns - open.begin_ns,
+        };
+        Some(Ended::Unwoken(process, now_ns - most_ns))
+    }
+
     fn comes(
         &mut self,
         process: ProcId,
@@ -265,6 +291,9 @@ impl Responses {
         (lossy, own_lossy): (bool, bool),
     ) {
         let thread = self.of(process);
+        if let Some(woken_ns) = woken_ns {
+            thread.slept_inside_ns.1 = woken_ns;
+        }
         let made = std::mem::take(&mut thread.made);
         let due_ns = thread.due_ns.take();
         // What was not seen to begin does not begin with such a wake-up.
