@@ -104,9 +104,9 @@ static __always_inline bool waits_for_file_lock(struct task_struct *task, struct
 }
 
 // A writer waits for the readers of a lock of the GNU C library: for a word behind the one that
-// counts them in its upper bits, where it says that a writer is next and that readers still have the
-// lock (sysdeps/nptl/bits/struct_rwlock.h, nptl/pthread_rwlock_common.c). How many have it; 0: it is
-// no such lock.
+// counts them in its upper bits, where it says that a writer is next and that readers still have
+// the lock (sysdeps/nptl/bits/struct_rwlock.h, nptl/pthread_rwlock_common.c). How many have it; 0:
+// it is no such lock.
 #define READERS_HAVE_IT 2 // of the two lowest bits: a writer is next, and it is not yet his
 #define READERS_MAX (1u << 22)
 static __always_inline rts_u32 readers_of(rts_u64 word)

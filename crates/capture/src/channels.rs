@@ -9,10 +9,12 @@ use event::{Cpu, Error, ErrorKind, Result, Tid};
 use ftrace::{EventName, Formats, Instance, PagePipe};
 
 use crate::kernel_filter;
-use crate::kernel_trace::CHANNEL_NAME;
 use crate::probes::Probes;
 use crate::recorder::{FORK, Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
+
+/// The name that LTTng gives its first channel.
+pub(crate) const CHANNEL_NAME: &str = "channel0";
 
 /// A channel beside the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use ctf::writer::{
 use event::{Cpu, EventClass, Instant, Result, Tid, TimeRange};
 use host::groups::Kept;
 
-use crate::channels::RingId;
+use crate::channels::{CHANNEL_NAME, RingId};
 use crate::evidence::{self, Encoded};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups, class_of_current};
 use crate::statedump::{self, LoadedProgram, StateDump};
@@ -19,8 +19,6 @@ use crate::statedump::{self, LoadedProgram, StateDump};
 /// Places of the stream classes.
 const KERNEL_STREAM: usize = 0;
 const EVIDENCE_STREAM: usize = 1;
-/// The name that LTTng gives its first channel.
-pub(crate) const CHANNEL_NAME: &str = "channel0";
 /// The file of the state dump: a stream of its own, because events were recorded meanwhile.
 pub(crate) const STATEDUMP_FILE: &str = "statedump_0";
 

@@ -97,8 +97,8 @@ pub enum Change<'a> {
         /// The task, or the idle task.
         process: ProcId,
     },
-    /// A task is about to sleep, and slept before for a word of its program's as if for a lock, which
-    /// it did not let go of since: it may have slept there until its next work.
+    /// A task is about to sleep, and slept before for a word of its program's as if for a lock,
+    /// which it did not let go of since: it may have slept there until its next work.
     NoLock {
         /// The task.
         process: ProcId,

@@ -3,8 +3,8 @@
 //! A watch looks at the word itself (`bpf/blocked.h`); a recording has the call's arguments alone.
 //!
 //! Who had to sleep for a mutex leaves its word as if others still did, so it wakes them as it lets
-//! go. Who does something else, and sleeps for the word again without that, waits there for its next
-//! work, as workers of oneTBB do, and whoever uses folly's Baton.
+//! go. Who does something else, and sleeps for the word again without that, waits there for its
+//! next work, as workers of oneTBB do, and whoever uses folly's Baton.
 
 use std::collections::{HashMap, HashSet};
 
@@ -102,8 +102,8 @@ impl Locks {
         }
     }
 
-    /// Whether `thread`, which is about to sleep, has not let go of what it slept for before, as far
-    /// as is seen. It is told once.
+    /// Whether `thread`, which is about to sleep, has not let go of what it slept for before, as
+    /// far as is seen. It is told once.
     pub fn is_kept(&mut self, thread: ProcId) -> bool {
         let slept = self.slept.get_mut(&thread);
         let kept = slept.filter(|slept| slept.until_ns.is_some());

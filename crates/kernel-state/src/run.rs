@@ -349,8 +349,8 @@ impl Kernel {
         self.processes.get_mut(next).seen_on = cpu;
     }
 
-    /// The tracer says that the task `tid` has the CPU now, also where it is interrupted, as it is at
-    /// the event where that `is_interrupt`.
+    /// The tracer says that the task `tid` has the CPU now, also where it is interrupted, as it is
+    /// at the event where that `is_interrupt`.
     #[inline]
     pub(super) fn prove<S: Sink>(
         &mut self,

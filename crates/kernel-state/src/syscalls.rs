@@ -155,8 +155,8 @@ impl Kernel {
         }
     }
 
-    /// A task may wait for a lock of its program's; whether it shows that its last such wait was for
-    /// its next work.
+    /// A task may wait for a lock of its program's; whether it shows that its last such wait was
+    /// for its next work.
     pub(super) fn enters_futex(
         &mut self,
         id: ProcId,

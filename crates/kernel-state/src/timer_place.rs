@@ -41,8 +41,8 @@ impl TimerPlace {
         self.address.is_other(address) || self.aligned.is_other(address % STACK_STEP)
     }
 
-    /// Whether one that is armed in a call of `futex` is: the task sleeps otherwise, too. These calls
-    /// wait for others, again and again where they have a time-out: they pace no such task.
+    /// Whether one that is armed in a call of `futex` is: the task sleeps otherwise, too. These
+    /// calls wait for others, again and again where they have a time-out: they pace no such task.
     pub fn is_no_futex(self) -> bool {
         self.outside_futex >= SAME_PLACE_MIN
     }

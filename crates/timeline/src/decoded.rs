@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::state::State;
-use crate::track::BLOCK;
 
+/// Segments between two sums.
+pub(crate) const BLOCK: usize = 128;
 /// So many threads look at blocks without waiting for each other, mostly.
 const SHARDS: usize = 16;
 /// Blocks that a shard has before it forgets those that nobody looked at since the last time:

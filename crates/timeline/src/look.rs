@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::decoded::BLOCK;
 use crate::decoded::Decoded;
 use crate::state::{Kind, Segment, State};
 use crate::tally::Tally;
-use crate::track::{BLOCK, Edge, Sums, Track, between, most};
+use crate::track::{Edge, Sums, Track, between, most};
 
 /// Blocks that are remembered: as many as a range has that is looked at one by one.
 const DECODED: usize = 4;

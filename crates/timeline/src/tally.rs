@@ -1,11 +1,14 @@
 //! How much time states have, added up one stretch after the other.
 
 use crate::state::State;
-use crate::track::Leader;
 
 /// Places to look for a state at: at least twice as many as there are states.
 const PLACES: usize = 1024;
 const PLACE_BITS: u32 = PLACES.ilog2();
+
+/// The state that has most of some stretches, and how much: of those that are work, where there
+/// is any.
+pub(crate) type Leader = (State, u64);
 
 /// Times of some states, in the order in which they came.
 #[derive(Debug)]
@@ -28,8 +31,8 @@ impl Tally {
     /// Adds time to a state.
     #[inline]
     pub fn add(&mut self, state: State, ns: u64) {
-        let mut place = home(state);
-        for _ in 0..PLACES {
+        let first = home(state);
+        for place in first..first + PLACES {
             let slot = &mut self.places[place % PLACES];
             let Some(known) = usize::from(*slot).checked_sub(1) else {
                 // No range that is looked at one by one has as many.
@@ -43,7 +46,6 @@ impl Tally {
                 *sum = sum.saturating_add(ns);
                 return;
             }
-            place += 1;
         }
     }
 

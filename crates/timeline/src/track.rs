@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::decoded::Decoded;
+use crate::decoded::{BLOCK, Decoded};
 use crate::kept::{Kept, Spill};
 use crate::late::Late;
 use crate::packed::unpack;
 use crate::state::{Kind, Segment, State};
-use crate::tally::Tally;
+use crate::tally::{Leader, Tally};
 
-/// Segments between two sums.
-pub(crate) const BLOCK: usize = 128;
 /// Leaders that are looked at for the leader of a longer range, at most.
 const LEADERS_MAX: usize = 16;
 /// Leaders of a level that one of the level above stands for.
@@ -34,10 +32,6 @@ impl Edge {
 
 /// Time by kind.
 pub type Sums = [u64; Kind::COUNT];
-
-/// The state that has most of some stretches, and how much: of those that are work, where there
-/// is any.
-pub(crate) type Leader = (State, u64);
 
 /// So many stretches, packed: of each what it begins later than the one before, then their states.
 #[derive(Clone, Debug)]

@@ -97,6 +97,38 @@ pub fn setting(key: &str, value: &Value) -> String {
     format!("{key} = {value}\n")
 }
 
+/// Refuses what a session in flight cannot do.
+fn require_flying(record: &RecordOptions) -> Result<()> {
+    let refuse = |what: &str, found: &str, fix: &str| {
+        Err(Error::new(ErrorKind::Unsupported, what)
+            .found(found)
+            .fix(fix))
+    };
+    if record.track.is_some() {
+        return refuse(
+            "a session in flight keeps everybody's events",
+            "flight, and track",
+            "leave one of them away",
+        );
+    }
+    if !record.channels.is_empty() {
+        return refuse(
+            "a session in flight has one channel",
+            "flight, and channel",
+            "start a session in flight for each, with --events and --buffer of its own",
+        );
+    }
+    if record.contexts.needs_reader() {
+        return refuse(
+            "a session in flight keeps no contexts that ftrace does not note",
+            "flight, and such a context",
+            "leave --flight out, or ask for tid, pid, cpu_id, interruptible, preemptible, \
+             preempt_count, migratable, need_reschedule, irq_context or call stacks",
+        );
+    }
+    Ok(())
+}
+
 impl SessionOptions {
     /// From what was typed and the file that it names.
     ///
@@ -125,27 +157,9 @@ impl SessionOptions {
         let mut record = RecordOptions::of(&what)?;
         if let Some(track) = &record.track {
             track.require_no_command()?;
-            if flight {
-                let what = "a session in flight keeps everybody's events";
-                return Err(Error::new(ErrorKind::Unsupported, what)
-                    .found("flight, and track")
-                    .fix("leave one of them away"));
-            }
         }
-        if flight && !record.channels.is_empty() {
-            let what = "a session in flight has one channel";
-            return Err(Error::new(ErrorKind::Unsupported, what)
-                .found("flight, and channel")
-                .fix("start a session in flight for each, with --events and --buffer of its own"));
-        }
-        if flight && record.contexts.needs_reader() {
-            let what = "a session in flight keeps no contexts that ftrace does not note";
-            return Err(Error::new(ErrorKind::Unsupported, what)
-                .found("flight, and such a context")
-                .fix(
-                    "leave --flight out, or ask for tid, pid, cpu_id, interruptible, preemptible, \
-                     preempt_count, migratable, need_reschedule, irq_context or call stacks",
-                ));
+        if flight {
+            require_flying(&record)?;
         }
         let output = typed.output.clone().or(file.output);
         record.output = output.unwrap_or_else(|| format!("rtscope-{name}").into());

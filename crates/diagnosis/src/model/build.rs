@@ -19,7 +19,7 @@ use crate::finding::Basis;
 use crate::origins::Origin;
 use crate::query::{Query, Until};
 use event::evidence::{Kind, slack_floor};
-use kernel_state::bind::{self, Bound, Families, FutexCommand, Known, Sched};
+use kernel_state::bind::{self, Bound, Families, Known, Sched};
 use kernel_state::{Actions, Cycles, Kernel, OtherClocks};
 
 /// Builds a [`Model`] event by event.
@@ -196,19 +196,7 @@ impl Builder {
                 kernel.take_in(known, cpu, event, self);
                 self.state_dump(dump, event);
             }
-            Known::Call(call) => {
-                let futex = kernel.note_call(event, cpu, call);
-                match futex {
-                    Some((FutexCommand::WakeAll, lock, _)) => self.evidence.saw_readers(lock),
-                    Some((_, _, true)) => {
-                        if let Some(process) = kernel.current(cpu) {
-                            self.waited_for_work(kernel, process, true);
-                        }
-                    }
-                    _ => {}
-                }
-                self.system_call(call, cpu, time_ns);
-            }
+            Known::Call(call) => self.system_call(kernel, call, cpu, event),
             Known::Fault { begins } => kernel.note_fault(cpu, begins),
             Known::Device(device) => self.request(device, time_ns, event),
             Known::Evidence(kind) => {

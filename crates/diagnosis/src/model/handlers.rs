@@ -25,6 +25,17 @@ const CONTENDED_OPEN_MAX: usize = 1024;
 const NMI_MAX_NS: i64 = 1_000_000_000;
 
 impl Builder {
+    /// Who has a CPU, where no handler runs there.
+    fn caller(&self, kernel: &Kernel, cpu: u32) -> Option<Caller> {
+        let state = &self.cpus[cpu as usize];
+        let task = state.current.filter(|_| state.frames.is_empty())?;
+        let process = kernel.current(cpu).map(|id| kernel.process(id));
+        Some(Caller {
+            task: task.0,
+            in_futex: process.is_some_and(|process| process.waits_in_futex()),
+        })
+    }
+
     pub(super) fn handler(
         &mut self,
         kernel: &Kernel,
@@ -37,16 +48,8 @@ impl Builder {
             return;
         };
         if handler.is_of_timer() {
-            let state = &self.cpus[cpu as usize];
-            let current = state.current.filter(|_| state.frames.is_empty());
-            let in_futex = kernel
-                .current(cpu)
-                .is_some_and(|id| kernel.process(id).waits_in_futex());
-            let current = current.map(|task| Caller {
-                task: task.0,
-                in_futex,
-            });
-            self.cycles.timer(cpu, handler, event, current);
+            let caller = self.caller(kernel, cpu);
+            self.cycles.timer(cpu, handler, event, caller);
         }
         match handler {
             Handler::IrqEntry { irq, name } => {

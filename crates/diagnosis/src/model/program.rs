@@ -2,7 +2,9 @@
 //! it is.
 
 use event::evidence::Role;
-use kernel_state::bind::Call;
+use kernel_state::Kernel;
+use kernel_state::bind::{Call, FutexCommand};
+use trace::EventView;
 
 use super::build::Builder;
 use super::tasks::TaskIndex;
@@ -38,7 +40,23 @@ impl Builder {
     }
 
     /// Until here the task on the CPU ran code of its own.
-    pub(super) fn system_call(&mut self, call: Call, cpu: u32, time_ns: i64) {
+    pub(super) fn system_call(
+        &mut self,
+        kernel: &mut Kernel,
+        call: Call,
+        cpu: u32,
+        event: &EventView<'_>,
+    ) {
+        match kernel.note_call(event, cpu, call) {
+            Some((FutexCommand::WakeAll, lock, _)) => self.evidence.saw_readers(lock),
+            Some((_, _, true)) => {
+                if let Some(process) = kernel.current(cpu) {
+                    self.waited_for_work(kernel, process, true);
+                }
+            }
+            _ => {}
+        }
+        let time_ns = event.time().as_ns();
         if let (Call::Entry { .. }, Some(task)) = (call, self.cpu(cpu).current) {
             self.runs_program(cpu, time_ns, task);
             let version = self.tasks.state(task).version;

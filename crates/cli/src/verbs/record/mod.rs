@@ -102,14 +102,10 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     members.sort_unstable();
     members.dedup();
     let is_nobody = !whom.asked.is_empty() && members.is_empty();
-    question.tasks = question
-        .tasks
-        .or(members.into_iter().map(TaskPattern::Tid).collect());
-    let text = match is_nobody && !question.tasks.is_explicit() {
-        true => ending(&summary, &config, None),
-        false => ending(&summary, &config, Some(&question)),
-    };
-    print(&text)?;
+    let members = members.into_iter().map(TaskPattern::Tid).collect();
+    question.tasks = question.tasks.or(members);
+    let is_asked = !is_nobody || question.tasks.is_explicit();
+    print(&ending(&summary, &config, is_asked.then_some(&question)))?;
     Ok(Outcome::Fine)
 }
 
