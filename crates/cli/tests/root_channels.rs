@@ -3,11 +3,13 @@
 mod recorded;
 mod session;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use event::{Cpu, Instant};
-use recorded::run;
+use rustix::process::{Pid, Signal, kill_process};
 use session::Night;
 use trace::{Item, Trace};
 
@@ -99,12 +101,30 @@ fn an_event_comes_in_its_channel_alone_in_each_archive_of_one_trace() {
     assert_eq!(seen, made, "each once, in order");
 }
 
-/// Makes many processes, quicker than they are read.
+/// Makes many processes.
 fn busy() -> Child {
     let script = "i=0; while [ $i -lt 1500 ]; do /bin/true; i=$((i+1)); done";
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).stdout(Stdio::null());
     shell.spawn().expect("sh starts")
+}
+
+/// Runs a recorder that stands still for a while as others are busy, so that its buffers fill: what
+/// it said, and those others.
+fn stopped_meanwhile(record: &mut Command) -> (String, [Child; 2]) {
+    let record = record.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut recorder = record.spawn().expect("it starts");
+    let mut said = BufReader::new(recorder.stderr.take().expect("piped")).lines();
+    let begun = said.find(|line| matches!(line, Ok(line) if line.starts_with("recording")));
+    assert!(begun.is_some(), "it never began");
+    let send = |signal| kill_process(Pid::from_child(&recorder), signal).expect("it is there");
+    send(Signal::STOP);
+    let others = [busy(), busy()];
+    std::thread::sleep(Duration::from_millis(700));
+    send(Signal::CONT);
+    let output = recorder.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", output.status);
+    (String::from_utf8_lossy(&output.stdout).into_owned(), others)
 }
 
 #[test]
@@ -116,9 +136,8 @@ fn what_a_full_channel_refuses_lies_in_a_hole_that_the_trace_states() {
     let small = "small mode=discard buffer=8K \
                  events=sched_process_fork,sched_waking,sched_stat_runtime,sched_process_exec";
     let mut record = Command::new(RTSCOPE);
-    record.args(["record", "--channel", small, "--duration", "2s", "-o"]);
-    let mut others = [busy(), busy()];
-    let said = run(record.arg(&trace));
+    record.args(["record", "--channel", small, "--duration", "3s", "-o"]);
+    let (said, mut others) = stopped_meanwhile(record.arg(&trace));
     for other in &mut others {
         other.wait().expect("it ends");
     }
