@@ -120,7 +120,7 @@ fn who_never_lets_go_may_have_slept_for_its_next_work() {
     assert!(diagnosis.activations.is_empty(), "{diagnosis:?}");
     // What it did first is over, and was in time; of the second nothing says when it began.
     assert_eq!(diagnosis.basis.doubted, 0, "{:?}", diagnosis.basis);
-    assert_eq!(diagnosis.basis.activations, 3, "{:?}", diagnosis.basis);
+    assert_eq!(diagnosis.basis.activations, 4, "{:?}", diagnosis.basis);
 }
 
 #[test]

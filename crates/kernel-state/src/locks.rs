@@ -18,6 +18,9 @@ const CONTENDED: u32 = 2;
 /// for some. A counter passes the value above once; who forgets one takes it for a lock then.
 const COUNTERS_MAX: usize = 1 << 16;
 
+/// So many words are remembered of each of these threads: it may have one lock and wait for
+/// another.
+const WORDS_MAX: usize = 8;
 /// Whom another one was faster than takes no longer to sleep again.
 const AGAIN_NS_MAX: i64 = 50_000;
 
@@ -52,7 +55,7 @@ pub(crate) struct Locks {
     counters: HashSet<Word>,
     /// Threads that had slept for these let go of them.
     proven: HashSet<Word>,
-    slept: HashMap<ProcId, Slept>,
+    slept: HashMap<ProcId, Vec<Slept>>,
 }
 
 impl Locks {
@@ -105,15 +108,17 @@ impl Locks {
     /// Whether `thread`, which is about to sleep, has not let go of what it slept for before, as
     /// far as is seen. It is told once.
     pub fn is_kept(&mut self, thread: ProcId) -> bool {
-        let slept = self.slept.get_mut(&thread);
-        let kept = slept.filter(|slept| slept.until_ns.is_some());
-        kept.is_some_and(|slept| !std::mem::replace(&mut slept.settled, true))
+        let mut is_kept = false;
+        for slept in self.slept.get_mut(&thread).into_iter().flatten() {
+            is_kept |= slept.until_ns.is_some() && !std::mem::replace(&mut slept.settled, true);
+        }
+        is_kept
     }
 
     /// `thread` wakes who sleeps for `word`.
     fn lets_go(&mut self, thread: ProcId, word: Word) {
-        let slept = self.slept.get_mut(&thread);
-        if let Some(slept) = slept.filter(|slept| slept.at == word.1) {
+        let mut slept = self.slept.get_mut(&thread).into_iter().flatten();
+        if let Some(slept) = slept.find(|slept| slept.at == word.1) {
             slept.settled = true;
             self.prove(word);
         }
@@ -127,7 +132,7 @@ impl Locks {
 
     /// A call in which `thread` may have slept for a word returns.
     pub fn returns(&mut self, thread: ProcId, now_ns: i64) {
-        if let Some(slept) = self.slept.get_mut(&thread) {
+        for slept in self.slept.get_mut(&thread).into_iter().flatten() {
             slept.until_ns.get_or_insert(now_ns);
         }
     }
@@ -136,18 +141,23 @@ impl Locks {
         if self.counters.contains(&word) {
             return Use::default();
         }
-        let slept = Slept {
-            at: word.1,
-            until_ns: None,
-            settled: self.proven.contains(&word),
-        };
         if self.slept.len() >= COUNTERS_MAX {
             self.slept.clear();
         }
-        let last = self.slept.insert(thread, slept);
-        let last = last.filter(|last| last.at == word.1 && !self.proven.contains(&word));
-        let until_ns = last.and_then(|last| last.until_ns);
+        let is_proven = self.proven.contains(&word);
+        let slept = self.slept.entry(thread).or_default();
+        let last = slept.iter().position(|slept| slept.at == word.1);
+        let last = last.map(|place| slept.remove(place));
+        let until_ns = last.and_then(|last| last.until_ns).filter(|_| !is_proven);
         let is_again = until_ns.is_some_and(|until_ns| now_ns - until_ns > AGAIN_NS_MAX);
+        if slept.len() >= WORDS_MAX {
+            slept.remove(0);
+        }
+        slept.push(Slept {
+            at: word.1,
+            until_ns: None,
+            settled: is_proven || is_again,
+        });
         if is_again {
             self.counts(word);
         }
@@ -229,6 +239,17 @@ mod tests {
         check(100_000, None, true);
         check(100_000, Some(FutexCommand::Wake), false);
         check(100_000, Some(FutexCommand::WakeAll), false);
+        // It slept for another word in between.
+        let mut locks = Locks::new(true);
+        for (at, now_ns) in [(0x1000, 0), (0x2000, 1_000_000)] {
+            assert!(
+                locks
+                    .enters(thread, (ProcId(7), at), WaitAt(2), now_ns)
+                    .is_lock
+            );
+            locks.returns(thread, now_ns + 500_000);
+        }
+        assert!(locks.enters(thread, word, WaitAt(2), 2_000_000).is_again);
         // Another one had it first.
         let mut locks = Locks::new(true);
         locks.enters(thread, word, WaitAt(2), 0);

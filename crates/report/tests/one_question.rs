@@ -382,6 +382,87 @@ fn the_start_up_of_a_thread_is_no_cycle_of_it() {
 }
 
 #[test]
+fn a_start_up_is_one_whatever_the_thread_was_called_then() {
+    let maker = Task::fair(99, "maker");
+    let early = Task::fair(LOOP.tid, "python3");
+    let trace = SyntheticTrace::new().at(10).run(maker).wakeup_new(early, 0);
+    // The kernel does not record that another one has its CPU meanwhile.
+    let current = [("tid", event::Value::Signed(HELPER.tid.into()))];
+    let trace = trace.at(20).block(maker, early).at(300);
+    let trace = trace
+        .event("rtscope_current", &current)
+        .timer_irq()
+        .after(1);
+    let trace = trace.timer_irq_end().at(400).preempt(HELPER, early);
+    let trace = trace.at(500).block_for_device(early, HELPER).after(9);
+    let trace = trace.block(HELPER, Task::IDLE).at(2_000);
+    // A device wakes it, and in the work behind that it takes its name.
+    let trace = trace.timer_irq().wake(early).after(1).timer_irq_end();
+    let trace = trace.after(5).run(early).at(42_000).block(LOOP, Task::IDLE);
+    let trace = trace.at(50_000).timer_irq().wake(LOOP).after(1);
+    let trace = trace.timer_irq_end().after(5).run(LOOP).after(100);
+    let trace = trace.block(LOOP, Task::IDLE);
+    for who in ["loop", "tid:100"] {
+        let (diagnosis, budget) = asked_of(who, trace.clone(), TimeRange::ALL);
+        let basis = &diagnosis.basis;
+        assert!(diagnosis.activations.is_empty(), "{who}: {diagnosis:?}");
+        assert_eq!((basis.unwoken, basis.long_start_ups), (0, 1), "{who}");
+        assert_eq!(budget.judgement, Judgement::Held, "{who}: {budget:?}");
+        assert_eq!((budget.over, budget.long_start_ups), (0, 1), "{who}");
+    }
+}
+
+/// The loop, which was just made where that is said, sleeps at a word as if for a lock, until so
+/// long after its begin, and then for its timer, without letting go.
+fn never_lets_go(made: bool, until_us: i64) -> SyntheticTrace {
+    let trace = SyntheticTrace::new().at(10);
+    let trace = match made {
+        true => {
+            let trace = trace.run(HELPER).wakeup_new(LOOP, 0);
+            trace.at(1_000).block(HELPER, LOOP)
+        }
+        false => {
+            let trace = trace.block(LOOP, Task::IDLE).at(990).timer_irq();
+            trace
+                .wake(LOOP)
+                .after(1)
+                .timer_irq_end()
+                .at(1_000)
+                .run(LOOP)
+        }
+    };
+    let trace = trace.at(1_100).futex((WAIT_BITSET, 2, 0)).after(1);
+    let trace = trace.block(LOOP, HELPER).at(1_000 + until_us).wake(LOOP);
+    let trace = trace.after(5).preempt(HELPER, LOOP).after(1).futex_end();
+    trace.after(50).block(LOOP, HELPER).after(100)
+}
+
+#[test]
+fn of_who_slept_for_a_lock_and_never_let_go_nobody_knows_since_when_it_worked() {
+    for (made, until_us, is_known) in [
+        (false, 500, true),
+        (false, 9_000, false),
+        (true, 500, true),
+        (true, 9_000, true),
+    ] {
+        let (diagnosis, budget) = asked(never_lets_go(made, until_us), TimeRange::ALL);
+        let basis = &diagnosis.basis;
+        let context = format!("{made} {until_us}: {basis:?} {budget:?}");
+        assert!(diagnosis.activations.is_empty(), "{context}");
+        assert_eq!(basis.doubted + basis.unwoken == 0, is_known, "{context}");
+        assert_eq!(
+            (budget.over, budget.unwoken == 0),
+            (0, is_known),
+            "{context}"
+        );
+        assert_ne!(budget.judgement, Judgement::Broken, "{context}");
+        let long = u64::from(made && until_us > 3_000);
+        let found = (basis.long_start_ups, budget.long_start_ups);
+        assert_eq!(found, (long, long), "{context}");
+    }
+}
+
+#[test]
 fn a_long_start_up_is_not_called_in_time() {
     let maker = Task::rt(11, "starter", 70);
     let check = |end_us: i64, range: TimeRange, expect: (u64, bool)| {

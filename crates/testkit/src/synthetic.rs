@@ -177,6 +177,11 @@ impl SyntheticTrace {
         self.switch(prev, 1, next)
     }
 
+    /// `prev` blocks uninterruptibly, as for a device, `next` is scheduled in.
+    pub fn block_for_device(self, prev: Task, next: Task) -> Self {
+        self.switch(prev, 2, next)
+    }
+
     /// `prev` is preempted while runnable, `next` is scheduled in.
     pub fn preempt(self, prev: Task, next: Task) -> Self {
         self.switch(prev, 0x100, next)

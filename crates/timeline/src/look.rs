@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::decoded::BLOCK;
-use crate::decoded::Decoded;
+use crate::decoded::{BLOCK, Decoded};
 use crate::state::{Kind, Segment, State};
 use crate::tally::Tally;
 use crate::track::{Edge, Sums, Track, between, most};

@@ -88,7 +88,7 @@ impl Builder {
         let is_judged = self.is_judged_to_its_end(state);
         let wanted = self.is_wanted(state);
         let (chain, forked) = (state.chain, state.work.forked);
-        // It may have been called otherwise as it was made, and have waited for a device since.
+        // It may have been called otherwise as it was made, or not have been seen for a while.
         let starts = forked || state.made_ns.is_some();
         match pause {
             Pause::PutOff | Pause::OutOfRuntime if wanted && (chain.is_none() || forked) => {
@@ -115,7 +115,7 @@ impl Builder {
             }
             // It had begun before the trace, or woke up unseen.
             Pause::Done if wanted && !starts => self.ends_unbegun((cpu, now_ns), task),
-            Pause::Done | Pause::Gone if is_judged => {
+            Pause::Done | Pause::Gone if wanted && starts => {
                 self.started((cpu, now_ns), task, pause == Pause::Done);
             }
             Pause::Done | Pause::Gone => {}
@@ -415,18 +415,22 @@ impl Builder {
     #[cold]
     pub(super) fn waited_for_work(&mut self, kernel: &Kernel, process: ProcId, surely: bool) {
         let task = self.tasks.of_process(kernel, process, 0);
-        let state = self.tasks.state(task);
+        let state = &self.tasks.states[task.0 as usize];
+        let Some(node) = self.arena.get(state.chain) else {
+            return;
+        };
         let slept_ns = state.blocked_ns;
         let until_ns = match surely {
             true => slept_ns,
             false => kernel.now_ns(),
         };
-        let origin_ns = self.arena.get(state.chain).map(|node| node.origin_ns);
-        let is_judged = state.made_ns.is_none() && !state.work.forked;
-        let state = &self.tasks.states[task.0 as usize];
-        let may_be_late = |origin_ns| self.candidates.may_be_late(until_ns - origin_ns);
-        let is_doubted = is_judged && origin_ns.is_some_and(may_be_late);
-        self.basis.doubted += u64::from(is_doubted && self.is_judged_to_its_end(state));
+        let cpu = state.log.last().map_or(0, |moment| moment.cpu);
+        let is_judged = self.is_judged_to_its_end(state);
+        if is_judged && (state.work.forked || state.made_ns.is_some()) {
+            self.started((cpu, kernel.now_ns()), task, true);
+        } else if is_judged && self.candidates.may_be_late(until_ns - node.origin_ns) {
+            self.basis.doubted += 1;
+        }
         let state = self.tasks.state(task);
         (state.chain, state.made_ns) = (NodeId::NONE, None);
         (state.work, state.worked_ns) = (Work::default(), Some(slept_ns));

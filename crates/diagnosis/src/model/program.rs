@@ -48,7 +48,10 @@ impl Builder {
         event: &EventView<'_>,
     ) {
         match kernel.note_call(event, cpu, call) {
-            Some((FutexCommand::WakeAll, lock, _)) => self.evidence.saw_readers(lock),
+            // A watch has seen how many they were.
+            Some((FutexCommand::WakeAll, lock, _)) if !self.families.hit => {
+                self.evidence.saw_readers(lock);
+            }
             Some((_, _, true)) => {
                 if let Some(process) = kernel.current(cpu) {
                     self.waited_for_work(kernel, process, true);
