@@ -103,20 +103,28 @@ static __always_inline bool waits_for_file_lock(struct task_struct *task, struct
 	return regs_in_fcntl(regs) && (command == F_SETLKW || command == F_OFD_SETLKW);
 }
 
-// A writer waits for the readers of a lock of the GNU C library: for a word behind the one that
-// counts them in its upper bits, where it says that a writer is next and that readers still have
-// the lock (sysdeps/nptl/bits/struct_rwlock.h, nptl/pthread_rwlock_common.c). How many have it; 0:
-// it is no such lock.
-#define READERS_HAVE_IT 2 // of the two lowest bits: a writer is next, and it is not yet his
+// A writer waits for several readers of a lock of the GNU C library: for the third word of
+// sysdeps/nptl/bits/struct_rwlock.h. The first one counts them in its upper bits, and says that a
+// writer is next and that readers still have the lock; the fourth one says that this writer is the
+// first to wait, and nobody writes (nptl/pthread_rwlock_common.c).
+#define READERS_SHIFT 3
+#define WRITER_IS_NEXT 2 // of the two lowest bits: and it is not yet his
+#define FUTEX_IN_USE 2u
 #define READERS_MAX (1u << 22)
-static __always_inline rts_u32 readers_of(rts_u64 word)
+static __always_inline bool has_several_readers(rts_u64 word)
 {
-	rts_u32 readers = 0;
+	struct {
+		rts_u32 readers, writers, phase, first_writer, padding[2], writer, shared;
+	} lock = {};
 
-	if (bpf_probe_read_user(&readers, sizeof(readers), (const void *)(word - 8)) ||
-	    (readers & 3) != READERS_HAVE_IT || readers >> 3 > READERS_MAX)
-		return 0;
-	return readers >> 3;
+	if (bpf_probe_read_user(&lock, sizeof(lock), (const void *)(word - 8)))
+		return false;
+	if ((lock.readers & 3) != WRITER_IS_NEXT || (lock.first_writer | FUTEX_IN_USE) != 3)
+		return false;
+	if (lock.padding[0] | lock.padding[1] | lock.writer || lock.shared > 1)
+		return false;
+	return lock.writers <= READERS_MAX && lock.readers >> READERS_SHIFT > 1 &&
+	       lock.readers >> READERS_SHIFT <= READERS_MAX;
 }
 
 // A mutex of the GNU C library has that value when somebody waits, and the owner's tid lies two
@@ -139,13 +147,10 @@ static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct tas
 	blocked->what = RTS_BLOCKED_MUTEX;
 	blocked->lock = regs_futex_word(regs);
 	blocked->value = words[0];
-	if (words[0] == 2 && (rts_s32)words[2] > 0) {
+	if (words[0] == 2 && (rts_s32)words[2] > 0)
 		blocked->owner.tid = words[2];
-	} else if (words[0] == 2 && readers_of(blocked->lock) > 1) {
+	else if (words[0] == 2 && has_several_readers(blocked->lock))
 		blocked->what = RTS_BLOCKED_READERS;
-		// Whoever wakes it: the word is no counter.
-		blocked->value = 0;
-	}
 	return true;
 }
 
@@ -231,7 +236,7 @@ static __always_inline void evidence_ownerless(const struct task_state *state,
 	slot->blocked.lock = state->word;
 	task_describe(&slot->blocked.task, task);
 	slot->blocked.owner.tid = -1;
-	slot->blocked.on = RTS_BLOCKED_MUTEX;
+	slot->blocked.on = state->word_readers ? RTS_BLOCKED_READERS : RTS_BLOCKED_MUTEX;
 	slot->blocked.stack.length = 0;
 	evidence_end(slot);
 }

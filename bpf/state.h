@@ -144,6 +144,7 @@ struct task_state {
 	rts_u32 timer;  // the one that woke it last, as steps number it; 0: none did
 	rts_u8 arms;    // its sleep's timer was armed after its last sleep
 	rts_u8 resumed; // its activation goes on behind a sleep
+	rts_u8 word_readers; // several readers seem to have the lock whose word that below is
 	rts_u8 spins; // it left the CPU last for a lock that other kernels spin for: that is no sleep
 	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
 	rts_u8 busy;    // it was at its last work for most of the time from its origin to its switch-in

@@ -141,6 +141,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 			state->word_value = blocked.value;
 			state->word_ns = now_ns;
 			state->word_owned = blocked.owner.tid > 0;
+			state->word_readers = blocked.what == RTS_BLOCKED_READERS;
 			if (!blocked.value || blocked.owner.tid > 0)
 				evidence_blocked(ctx, prev, &blocked, now_ns);
 			if (blocked.what == RTS_BLOCKED_LOCK && config.evidence_floor_ns)

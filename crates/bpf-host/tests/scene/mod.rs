@@ -336,15 +336,17 @@ pub fn behind_readers(duration: Duration, readers: u32) {
 }
 
 /// A thread that is told so often of work, each time after `pause`, by a counter that it sleeps on.
+/// What lies beside that looks like a lock of three readers and a writer.
 pub fn behind_counter(pause: Duration, times: u32) {
-    let counter = AtomicU32::new(0);
+    let words = [3 << 3 | 2, 0, 0, 1, 0, 0, 0, 0].map(AtomicU32::new);
+    let counter = &words[2];
     std::thread::scope(|scope| {
         scope.spawn(|| {
             become_task("scene-victim", STAGE, 10);
             for seen in 0..times {
                 while counter.load(Ordering::Acquire) == seen {
                     let flags = rustix::thread::futex::Flags::PRIVATE;
-                    rustix::thread::futex::wait(&counter, flags, seen, None).ok();
+                    rustix::thread::futex::wait(counter, flags, seen, None).ok();
                 }
             }
         });
@@ -352,7 +354,7 @@ pub fn behind_counter(pause: Duration, times: u32) {
             std::thread::sleep(pause);
             counter.fetch_add(1, Ordering::Release);
             let flags = rustix::thread::futex::Flags::PRIVATE;
-            rustix::thread::futex::wake(&counter, flags, 1).expect("woken");
+            rustix::thread::futex::wake(counter, flags, 1).expect("woken");
         }
     });
 }
