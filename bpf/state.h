@@ -174,7 +174,11 @@ struct task_state {
 	rts_u64 word; // of a futex that may be a lock's, for which it sleeps; 0: none
 	rts_u64 word_ns; // since when
 	rts_u32 word_value; // the value that it is to lose
-	rts_u32 word_owned; // an owner seems to be written beside it
+	rts_u32 word_owner; // the tid that seems to be written beside it; 0: none
+	rts_u64 parked_at; // the word for which alone it sleeps, if it seems to be a lock's
+	rts_u64 unparked_ns; // when it was last woken there
+	rts_u8 parked_again; // so many times in a row
+	rts_u8 parked_long; // one of the works in between took as long as a late activation
 	rts_u64 throttled_ns; // since when its quota keeps it from a CPU, as far as is seen; 0: no
 	rts_u64 quota_rq; // the run queue on which that would be; 0: its group has no say
 	rts_u64 quota_wait_ns; // since when it waits

@@ -56,9 +56,9 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 	if (throttle_begin(state, prev, target, now_ns))
 		return;
 	if (target && has_yielded(prev)) {
-		if (state->phase != PHASE_NONE) {
+		if (state->phase != PHASE_NONE)
 			hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
-		}
+		state->slept_ns = now_ns;
 		state->phase = PHASE_YIELDED;
 		return;
 	}
@@ -140,7 +140,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 			state->word = blocked.value ? blocked.lock : 0;
 			state->word_value = blocked.value;
 			state->word_ns = now_ns;
-			state->word_owned = blocked.owner.tid > 0;
+			state->word_owner = blocked.owner.tid > 0 ? blocked.owner.tid : 0;
 			state->word_readers = blocked.what == RTS_BLOCKED_READERS;
 			if (!blocked.value || blocked.owner.tid > 0)
 				evidence_blocked(ctx, prev, &blocked, now_ns);
@@ -153,6 +153,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 		if (*(volatile rts_u64 *)&state->activation != activation)
 			return true;
 		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
+		state->parked_at = 0;
 	} else if (config.end_kind == RTS_END_USER_RETURN && target) {
 		drop_open(state, now_ns);
 	}

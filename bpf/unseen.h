@@ -61,10 +61,28 @@ static __always_inline bool unseen_begins(struct task_state *state, rts_u8 phase
 	return true;
 }
 
+// A target runs that gave up its budget when it was seen last: its next one has begun since then, as
+// of which its activation counts, and nobody saw when.
+static __always_inline void unseen_budget(struct task_state *state, struct task_struct *task,
+		rts_u64 now_ns)
+{
+	COUNT(unseen);
+	if (now_ns - state->slept_ns >= config.threshold_ns)
+		COUNT(undated);
+	activation_begin(state);
+	chain_begin(&state->chain, now_ns, RTS_CHAIN_UNSEEN | RTS_CHAIN_STALE);
+	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, task);
+	state->phase = PHASE_ACTIVE;
+}
+
 // A target runs, since some time that nobody saw: its wait has ended by now.
 static __always_inline bool unseen_runs(struct task_state *state, struct task_struct *task,
 		rts_u64 now_ns)
 {
+	if (state->phase == PHASE_YIELDED) {
+		unseen_budget(state, task, now_ns);
+		return true;
+	}
 	if (!state->left || state->phase != PHASE_NONE ||
 	    !unseen_begins(state, PHASE_ACTIVE, now_ns))
 		return false;

@@ -93,6 +93,37 @@ static __always_inline void came_on_already(void *ctx, struct task_state *state,
 		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, ENDS_AND_RUNS);
 }
 
+// So many sleeps in a row for the same word are none for a lock: what else would it
+// have done, that waits for nothing else?
+#define PARKED_AGAIN_MAX 8
+
+// Whether a target sleeps at its word for its next work, as workers of oneTBB do, and whoever uses
+// folly's Baton. Whom a timer of its own releases waits for that; and a word is a lock's where the
+// tid beside it is that of who lets go.
+static __always_inline bool is_parked(struct task_state *state)
+{
+	rts_u64 unparked_ns = state->unparked_ns;
+
+	state->unparked_ns = bpf_ktime_get_ns();
+	if (state->releases || state->parked_at != state->word ||
+	    state->word_owner == (rts_u32)bpf_get_current_task_btf()->pid) {
+		state->parked_at = state->word;
+		state->parked_again = 0;
+		state->parked_long = 0;
+		return false;
+	}
+	if (state->parked_again >= PARKED_AGAIN_MAX)
+		return true;
+	state->parked_long |= state->word_ns - unparked_ns >= config.threshold_ns;
+	if (++state->parked_again < PARKED_AGAIN_MAX)
+		return false;
+	// The works before were taken for one.
+	if (state->parked_long)
+		COUNT(dropped);
+	state->waits_ns = unparked_ns;
+	return true;
+}
+
 // Whether what a target that is woken now slept for was part of its activation; else that was over
 // as it went to sleep.
 static __always_inline bool was_inside(void *ctx, const struct cpu_state *cpu,
@@ -104,8 +135,8 @@ static __always_inline bool was_inside(void *ctx, const struct cpu_state *cpu,
 		return true;
 	own = !cpu->hardirq.active && bpf_get_current_task_btf()->tgid == wakee->tgid;
 	// What another process has there cannot be read from here.
-	inside = own ? is_locks_word(state) : state->word_owned;
-	if (inside && !state->word_owned && config.evidence_floor_ns)
+	inside = own ? is_locks_word(state) && !is_parked(state) : state->word_owner != 0;
+	if (inside && !state->word_owner && config.evidence_floor_ns)
 		evidence_ownerless(state, wakee);
 	state->word = 0;
 	if (inside)

@@ -5,6 +5,7 @@
 mod scene;
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as Time;
@@ -352,6 +353,36 @@ fn a_lock_without_an_owner_is_waited_for_inside_and_a_counter_ends_the_work() {
     let (hits, _) = watched(|| scene::behind_counter(Time::from_millis(40), 5));
     let longest = hits.iter().map(Hit::latency).max();
     assert!(longest < Some(Duration::from_ms(38)), "{hits:#?}");
+}
+
+#[test]
+fn who_sleeps_for_one_word_alone_waits_there_for_its_work() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    // A busy machine makes others late, by less; and one of many is its start.
+    let check = |play: &dyn Fn(), expect: RangeInclusive<usize>, unknown: u64| {
+        let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+        let hits = hits(&mut ring, play);
+        let is_late = |hit: &&Hit| hit.latency() >= Duration::from_ms(50);
+        assert!(
+            expect.contains(&hits.iter().filter(is_late).count()),
+            "{hits:#?}"
+        );
+        let longest = hits.iter().map(Hit::latency).max();
+        assert!(longest < Some(Duration::from_ms(120)), "{hits:#?}");
+        assert!(watch.statistics().expect("counters").dropped >= unknown);
+    };
+    let works = |long: usize| {
+        let mut works = [Time::from_millis(1); 16];
+        works[long] = STOP;
+        works
+    };
+    // One of the first works, by which it is known, is told by nobody.
+    check(&|| scene::parked(&works(3)), 0..=0, 1);
+    check(&|| scene::parked(&works(12)), 1..=1, 0);
+    check(&|| scene::served_behind_lock(STOP, 12), 11..=12, 0);
 }
 
 #[test]

@@ -172,6 +172,8 @@ pub(crate) struct Runtime {
     pub used_ns: i64,
     /// The most after which it gave up the rest.
     pub given_up_ns: i64,
+    /// It has it only since it came on its CPU: nobody knows how much it used of it there.
+    pub is_new: bool,
 }
 
 impl Process {

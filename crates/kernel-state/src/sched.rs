@@ -143,7 +143,7 @@ impl Kernel {
         if cpu >= CPUS_MAX {
             return;
         }
-        self.prio(prev, switched.prev_prio, sink);
+        self.prio_at_leaving(prev, switched.prev_prio, sink);
         self.left_for(cpu, prev, sink);
         self.left_for(cpu, next, sink);
         self.hand_over(cpu, prev);
@@ -200,6 +200,13 @@ impl Kernel {
         }
     }
 
+    /// Who leaves a CPU has this priority: another one, perhaps, than as it came.
+    fn prio_at_leaving<S: Sink>(&mut self, id: ProcId, prio: i32, sink: &mut S) {
+        let had_deadline = has_deadline(self.process(id));
+        self.prio(id, prio, sink);
+        self.processes.get_mut(id).runtime.is_new |= !had_deadline;
+    }
+
     /// Who leaves a CPU was woken and seemed to wait for one, or had it when it was woken.
     fn had_waited<S: Sink>(&mut self, cpu: u32, id: ProcId, other_ns: Option<i64>, sink: &mut S) {
         let pending = self.woken_on_cpu(id, other_ns);
@@ -237,11 +244,15 @@ impl Kernel {
         let runtime = &mut self.processes.get_mut(prev).runtime;
         runtime.used_ns += ran_ns;
         let used_ns = runtime.used_ns;
+        let is_new = std::mem::take(&mut runtime.is_new);
         if left.pause() == Pause::PutOff && !has_way {
             // It is put off by another one with a deadline, and goes on with the rest.
             return false;
         }
         runtime.used_ns = 0;
+        if has_way && is_new {
+            return true;
+        }
         if has_way && !by_tick {
             runtime.given_up_ns = runtime.given_up_ns.max(used_ns);
         }

@@ -35,6 +35,10 @@ fn reason(finding: &BudgetFinding, holes: u64) -> String {
     if let Some(worst) = finding.worst {
         let _ = write!(text, ", worst {} at {}", worst.duration(), worst.begin);
     }
+    if finding.passed > 0 {
+        let passed = counted(finding.passed, "more release");
+        let _ = write!(text, " ({passed} of its timer passed meanwhile)");
+    }
     text += &left_out(finding, holes);
     if let Some(inside) = &finding.inside {
         let _ = write!(
@@ -111,7 +115,7 @@ fn left_out(finding: &BudgetFinding, holes: u64) -> String {
     if finding.unknown_wakers > 0 {
         let _ = write!(
             text,
-            ", {} more may be: no event says who woke them",
+            ", {} more may be: nothing shows who woke them, or since when",
             finding.unknown_wakers
         );
     }
@@ -189,6 +193,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "unknown_wakers": finding.unknown_wakers,
             "long_start_ups": finding.long_start_ups,
             "unslept": finding.unslept,
+            "passed": finding.passed,
             "locks_known": finding.locks_known,
             "threads": finding.threads,
             "within": finding.within,

@@ -11,6 +11,7 @@ const HOP: Task = Task::rt(150, "hop", 60);
 const FAIR: Task = Task::fair(200, "producer");
 const STOPPER: Task = Task::fair(300, "stopper");
 const TRACED: i64 = 8;
+const SIGNALLED: i64 = 4;
 const LIMIT: &str = "response of loop within 3ms";
 
 /// What is found of a budget.
@@ -120,9 +121,39 @@ fn who_may_have_handed_it_on_is_a_doubt_for_both() {
     let trace = trace.at(1_000).wake(hog).after(5).run(hog).at(7_000);
     let trace = trace.wake(LOOP).after(10).preempt(hog, LOOP).after(100);
     let trace = trace.block(LOOP, hog);
-    let why = "1 more may have been over: no event says who woke them";
-    let doubt = Judgement::Inconclusive(why.to_owned());
-    check(&trace, TimeRange::ALL, &[], doubt);
+    check(&trace, TimeRange::ALL, &[], since_when());
+}
+
+/// One activation may have begun long before.
+fn since_when() -> Judgement {
+    let why = "1 more may have been over: nothing shows who woke them, or since when";
+    Judgement::Inconclusive(why.to_owned())
+}
+
+#[test]
+fn what_a_task_hands_on_that_was_stopped_in_its_sleep_is_a_doubt_for_both() {
+    // The loop waits for the hop, through another one, and the stop may have kept it from that.
+    let next = Task::rt(170, "next", 45);
+    let trace = SyntheticTrace::new().at(10).block(LOOP, Task::IDLE);
+    let trace = trace.shows_timers().at(1_000).run(STOPPER).after(10);
+    let trace = trace.wake(HOP).after(5).preempt(STOPPER, HOP).after(10);
+    let trace = trace.leave(HOP, SIGNALLED, STOPPER).at(21_000).wake(HOP);
+    let trace = trace.after(5).preempt(STOPPER, HOP).after(50).wake(next);
+    let trace = trace.after(5).block(HOP, next).after(50).wake(LOOP);
+    let trace = trace.after(5).block(next, LOOP).after(100);
+    let trace = trace.block(LOOP, STOPPER).at(30_000).nmi(1);
+    check(&trace, TimeRange::ALL, &[], since_when());
+    // Whoever else is asked for.
+    let asked = |tasks: &[&str]| Query {
+        tasks: TaskFilter::parse(tasks).expect("names"),
+        until: Until::Block,
+        threshold: Some(Duration::from_ms(3)),
+        ..Query::default()
+    };
+    let found = diagnose(&trace.build(), &asked(&["loop", "hop", "next"])).expect("diagnosed");
+    assert!(found.activations.is_empty(), "{found:?}");
+    let basis = &found.basis;
+    assert_eq!((basis.unknown_wakers, basis.stopped_asleep), (2, 1));
 }
 
 /// The loop is stopped for its tracer now, for 12 ms.

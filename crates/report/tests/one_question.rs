@@ -666,6 +666,46 @@ fn who_has_the_cpu_in_an_interrupt_right_behind_its_switch_has_come_back() {
 }
 
 #[test]
+fn what_was_lost_sight_of_has_no_waits_that_are_activations() {
+    // It leaves its CPU unseen in the midst of its work, and works on until it sleeps.
+    let trace = SyntheticTrace::new().at(10).run(LOOP).at(20);
+    let trace = trace.block(LOOP, Task::IDLE).at(1_000).timer_irq();
+    let trace = trace.wake(LOOP).after(1).timer_irq_end().at(1_010);
+    let trace = trace.run(LOOP).at(1_500).block(HELPER, Task::IDLE);
+    let mut trace = trace.at(2_000).run(LOOP);
+    for turn in 0..4 {
+        trace = trace.at(2_100 + 4_000 * turn).preempt(LOOP, HELPER);
+        trace = trace.after(3_900).preempt(HELPER, LOOP);
+    }
+    let trace = trace.at(20_000).block(LOOP, Task::IDLE).at(30_000).nmi(1);
+    let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+    assert!(diagnosis.activations.is_empty(), "{diagnosis:?}");
+    assert_eq!((budget.samples, diagnosis.basis.activations), (0, 0));
+    assert!(diagnosis.basis.doubted + diagnosis.basis.unwoken > 0);
+    assert!(
+        matches!(budget.judgement, Judgement::Inconclusive(_)),
+        "{budget:?}"
+    );
+}
+
+#[test]
+fn who_just_became_a_deadline_task_may_have_given_up_its_runtime() {
+    // Nobody knows how much of it was left as a tick came: it may have yielded right then.
+    let (before, deadline) = (Task::fair(LOOP.tid, LOOP.comm), Task { prio: -1, ..LOOP });
+    let verdict = |came_as: Task| {
+        let trace = SyntheticTrace::new().at(10).run(came_as).at(400);
+        let trace = trace.timer_irq().after(1).timer_irq_end().after(2);
+        let trace = trace.preempt(deadline, HELPER).at(10_400);
+        let trace = trace.preempt(HELPER, deadline).at(20_000).nmi(1);
+        let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+        let verdict = diagnosis.verdict().expect("it was put off");
+        (verdict.conclusive, budget.judgement == Judgement::Broken)
+    };
+    assert_eq!(verdict(before), (false, false));
+    assert_eq!(verdict(deadline), (true, true));
+}
+
+#[test]
 fn who_gives_up_the_rest_of_its_runtime_again_and_again_breaks_no_budget() {
     let deadline = Task { prio: -1, ..LOOP };
     let mut trace = SyntheticTrace::new().at(10).run(deadline);

@@ -41,8 +41,10 @@ turn() {
     done
     wait $actor
     played=$?
+    say "turn $1: played"
     kill -INT $watch
     wait $watch
+    say "turn $1: the watch has ended"
     for load in $loads; do kill -TERM -"$load"; done
     kill $churner
     cat "$folder/watch.log"

@@ -359,6 +359,66 @@ pub fn behind_counter(pause: Duration, times: u32) {
     });
 }
 
+/// A worker that parks at a word, as one of oneTBB's does, and is told of its works there, each
+/// 5 ms after the one before.
+pub fn parked(works: &[Duration]) {
+    const PARKED: u32 = 2;
+    let flags = rustix::thread::futex::Flags::PRIVATE;
+    let word = AtomicU32::new(PARKED);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            become_task("scene-victim", STAGE, 10);
+            for &work in works {
+                while word.load(Ordering::Acquire) == PARKED {
+                    rustix::thread::futex::wait(&word, flags, PARKED, None).ok();
+                }
+                burn(work);
+                word.store(PARKED, Ordering::Release);
+            }
+        });
+        for _ in works {
+            // It is at the work before for as long as others have its CPU.
+            while word.load(Ordering::Acquire) != PARKED {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            word.store(0, Ordering::Release);
+            rustix::thread::futex::wake(&word, flags, 1).expect("woken");
+        }
+    });
+}
+
+/// A worker that is told of its works by a counter, so many, and needs for each a lock that
+/// somebody else has for `duration`.
+pub fn served_behind_lock(duration: Duration, works: u32) {
+    let flags = rustix::thread::futex::Flags::PRIVATE;
+    // It begins beyond the values that locks have.
+    let (lock, told, done) = (Mutex::new(()), AtomicU32::new(8), AtomicU32::new(8));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            become_task("scene-victim", STAGE, 10);
+            for seen in 8..8 + works {
+                while told.load(Ordering::Acquire) == seen {
+                    rustix::thread::futex::wait(&told, flags, seen, None).ok();
+                }
+                drop(lock.lock());
+                done.store(seen + 1, Ordering::Release);
+            }
+        });
+        for seen in 8..8 + works {
+            std::thread::sleep(Duration::from_millis(5));
+            let held = lock.lock().expect("nobody panics");
+            told.store(seen + 1, Ordering::Release);
+            rustix::thread::futex::wake(&told, flags, 1).expect("woken");
+            std::thread::sleep(duration);
+            drop(held);
+            while done.load(Ordering::Acquire) == seen {
+                std::thread::yield_now();
+            }
+        }
+    });
+}
+
 /// Spins until told; never for more than a second.
 pub fn spin_until(over: &AtomicBool) {
     let end = Instant::now() + Duration::from_secs(1);

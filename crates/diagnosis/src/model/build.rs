@@ -287,11 +287,13 @@ impl Builder {
 
     /// Nothing is known about the task any more.
     pub(super) fn forget(&mut self, task: TaskIndex) {
+        let state = &self.tasks.states[task.0 as usize];
+        let lost = self.is_judged_to_its_end(state) || state.work.is_lost();
         let state = self.tasks.state(task);
         state.run = Run::Unknown;
         state.chain = NodeId::NONE;
         state.pending = NodeId::NONE;
-        state.work = Work::default();
+        state.work = Work::lost(lost);
         self.cycles.forget(task.0);
         self.basis.unpaired += state.softirqs.len() as u64;
         state.softirqs.clear();

@@ -33,7 +33,7 @@ pub(crate) struct Work {
     /// Since when it were late, had the task on the waker's CPU woken it: nobody knows.
     pub seems_since_ns: Option<i64>,
     /// It was stopped as it had hardly been woken: perhaps in its sleep, to be stopped.
-    stopped_asleep: bool,
+    pub stopped_asleep: bool,
     /// When it is due that is stopped in its sleep, where a timer of its own says so.
     pub stopped_due_ns: Option<i64>,
     /// It was woken before it had left its CPU.
@@ -42,6 +42,38 @@ pub(crate) struct Work {
     doubted: bool,
     /// Where it was put off, when no begin of its activation was seen.
     put_off: Option<(u32, i64)>,
+    /// It is in an activation of which nobody knows any more since when it lasts.
+    lost: bool,
+    /// Since when it were late, had what it slept for come while it was stopped: nobody knows.
+    stopped_since_ns: Option<i64>,
+}
+
+impl Work {
+    /// Of a task that is lost sight of, in the midst of an activation where that is said.
+    pub fn lost(lost: bool) -> Work {
+        Work {
+            lost,
+            ..Work::default()
+        }
+    }
+
+    /// Of a task that was just made.
+    pub fn forked() -> Work {
+        Work {
+            forked: true,
+            ..Work::default()
+        }
+    }
+
+    /// Since when what it slept for may have come, where it was stopped in that sleep; told once.
+    pub fn take_stopped_since_ns(&mut self) -> Option<i64> {
+        self.stopped_since_ns.take()
+    }
+
+    /// Whether it was lost sight of, and not seen to end its work since.
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
 }
 
 impl TaskState {
@@ -88,10 +120,11 @@ impl Builder {
         let is_judged = self.is_judged_to_its_end(state);
         let wanted = self.is_wanted(state);
         let (chain, forked) = (state.chain, state.work.forked);
+        let is_unbegun = chain.is_none() && !state.work.lost;
         // It may have been called otherwise as it was made, or not have been seen for a while.
         let starts = forked || state.made_ns.is_some();
         match pause {
-            Pause::PutOff | Pause::OutOfRuntime if wanted && (chain.is_none() || forked) => {
+            Pause::PutOff | Pause::OutOfRuntime if wanted && (is_unbegun || forked) => {
                 self.tasks.state(task).work.put_off = Some((cpu, now_ns));
             }
             Pause::PutOff | Pause::OutOfRuntime => {}
@@ -156,6 +189,8 @@ impl Builder {
         let due_ns = self.cycles.due_ns(task.0, now_ns).filter(|_| is_asleep);
         // Nobody knows whether what it slept for came meanwhile.
         if is_asleep && due_ns.is_none() && !self.is_judged_to_its_end(state) {
+            let origin_ns = self.arena.get(state.chain).map(|node| node.origin_ns);
+            self.tasks.state(task).work.stopped_since_ns = origin_ns;
             return;
         }
         let Some(version) = self.tasks.version(state.version) else {

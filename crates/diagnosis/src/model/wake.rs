@@ -9,7 +9,8 @@ use trace::EventView;
 
 use super::build::Builder;
 use super::chain::{NewNode, NodeId};
-use super::tasks::{At, MomentKind, Run, TaskIndex};
+use super::ends::Work;
+use super::tasks::{At, MomentKind, Run, TaskIndex, TaskState};
 use crate::StepKind;
 
 /// Who may have made a wake-up, or raised a softirq, where no handler was seen to begin.
@@ -120,11 +121,18 @@ impl Builder {
             return;
         }
         let version = state.version;
+        let stopped_since_ns = state.work.take_stopped_since_ns();
         let context = match self.handler_of_thread(cpu, now_ns, version) {
             Some(chain) => chain,
+            None if self.is_waker_stopped_asleep(cpu) => NodeId::NONE,
             None => self.context_of_waker(cpu, now_ns, by),
         };
-        let seems = self.seems_handed_on(cpu, by);
+        let seems = [
+            self.seems_handed_on(cpu, by),
+            self.seems_of_waker(cpu),
+            stopped_since_ns,
+        ];
+        let seems = seems.into_iter().flatten().min();
         let parent = self.arena.fresh(context, now_ns);
         let step = self.step(task, StepKind::Waking, (cpu, now_ns));
         if wakee == Wakee::Ran {
@@ -207,7 +215,7 @@ impl Builder {
             // A fork is nobody's deadline: the new task begins a chain of its own.
             self.forget(task);
             let state = self.tasks.state(task);
-            state.work.forked = true;
+            state.work = Work::forked();
             state.made_ns = Some(at.now_ns);
             // Whoever had its number before slept for something else.
             state.blocked_ns = at.now_ns;
@@ -231,6 +239,29 @@ impl Builder {
             false => self.thread_of_unraised(cpu)?,
         };
         self.arena.get(chain).map(|node| node.origin_ns)
+    }
+
+    /// The task that wakes on a CPU now, if one does.
+    fn waker(&self, cpu: u32) -> Option<&TaskState> {
+        let is_task = !self.is_handled(cpu) && !self.ends(cpu);
+        let current = self.cpus[cpu as usize].current.filter(|_| is_task)?;
+        Some(&self.tasks.states[current.0 as usize])
+    }
+
+    /// Whether the task that wakes on a CPU was stopped in its sleep: nobody knows whether it has
+    /// this to do since then, or was only woken for that.
+    fn is_waker_stopped_asleep(&self, cpu: u32) -> bool {
+        self.waker(cpu)
+            .is_some_and(|waker| waker.work.stopped_asleep)
+    }
+
+    /// Since when the task that wakes on a CPU may have had this to do.
+    fn seems_of_waker(&self, cpu: u32) -> Option<i64> {
+        let waker = self.waker(cpu)?;
+        match waker.work.stopped_asleep {
+            true => self.arena.get(waker.chain).map(|node| node.origin_ns),
+            false => waker.work.seems_since_ns,
+        }
     }
 
     /// The chain of the thread that serves softirqs on a CPU now, where the trace has no event of

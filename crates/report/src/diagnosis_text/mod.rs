@@ -85,8 +85,7 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
         let unknown = counted(basis.unknown_wakers, "activation");
         let _ = write!(
             text,
-            " {unknown} may be late: who woke them is not known, as what interrupts tasks was not \
-             recorded."
+            " {unknown} may be late: nothing shows who woke them, or since when."
         );
     }
     if basis.stopped_asleep > 0 {

@@ -27,6 +27,7 @@ impl Checker<'_> {
             lossy,
             own_lossy,
             stopped_asleep,
+            period_ns,
             ..
         }) = response
         else {
@@ -55,7 +56,7 @@ impl Checker<'_> {
             End::Seen(_) if stopped_asleep => End::Stopped(now_ns),
             end => end,
         };
-        self.sample_since(is_response, since, end_of_response);
+        self.sample_since(is_response, (since, period_ns), end_of_response);
         // It may have worked for all of that time.
         let work_ns = match own_lossy {
             true => begin_ns,
@@ -151,6 +152,7 @@ impl Checker<'_> {
                 lossy,
                 own_lossy,
                 stopped_asleep,
+                period_ns: _,
             } = response;
             let known = kernel.process(process);
             let task = kernel.named(known);

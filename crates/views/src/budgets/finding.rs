@@ -47,6 +47,9 @@ pub struct BudgetFinding {
     pub long_start_ups: u64,
     /// Those of them that did not end with a sleep: of such a thread no work is judged, only waits.
     pub unslept: u64,
+    /// Releases of their timers that passed in samples that are over, and were served over the
+    /// limit later: each was a job of its own, which has no sample.
+    pub passed: u64,
     /// The threads whose samples count, by id.
     pub threads: BTreeMap<i32, String>,
     /// The longest sample that counts.

@@ -40,6 +40,7 @@ pub(super) struct Tally {
     pub start_ups: u64,
     pub long_start_ups: u64,
     pub unslept: u64,
+    pub passed: u64,
     pub threads: BTreeMap<i32, String>,
     pub worst: Option<(i64, i64)>,
     pub inside: Option<SleepsInside>,
@@ -116,8 +117,20 @@ impl Tally {
         let over = over + u128::from(self.unknown_wakers);
         if self.unknown_wakers > 0 && may_break(over) {
             return Some(format!(
-                "{} more may have been over: no event says who woke them",
+                "{} more may have been over: nothing shows who woke them, or since when",
                 self.unknown_wakers
+            ));
+        }
+        // They are samples that were not counted, too.
+        let (over, all) = (
+            over + u128::from(self.passed),
+            all + u128::from(self.passed),
+        );
+        let may_break = |over: u128| over * MILLION > all * u128::from(budget.over_ppm);
+        if self.passed > 0 && may_break(over) {
+            return Some(format!(
+                "{} more releases of its timer passed in those that are over",
+                self.passed
             ));
         }
         let inside = self.inside.as_ref().map_or(0, |inside| inside.over);
@@ -199,6 +212,7 @@ impl Tally {
             stopped: self.stopped,
             long_start_ups: self.long_start_ups,
             unslept: self.unslept,
+            passed: self.passed,
             threads: self.threads,
             worst: self.worst.map(range),
             locks_known,

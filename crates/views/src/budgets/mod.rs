@@ -8,6 +8,7 @@ mod begun;
 mod finding;
 mod handled;
 mod judge;
+mod pace;
 mod responses;
 mod rules;
 mod samples;

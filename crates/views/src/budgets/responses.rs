@@ -4,6 +4,8 @@
 use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
 use kernel_state::{Change, Kernel, Pause, ProcId};
 
+use super::pace::Pace;
+
 /// An activation that goes on.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -24,6 +26,8 @@ struct Open {
     by_timer: bool,
     /// Its thread was stopped in its sleep, which was to end then.
     stopped_due_ns: Option<i64>,
+    /// How often a timer releases its thread, where one does that steadily.
+    period_ns: Option<i64>,
 }
 
 /// One that is over, or that the trace's end leaves open.
@@ -37,6 +41,8 @@ pub(super) struct Response {
     pub own_lossy: bool,
     /// It may have begun later: its thread was stopped, perhaps in its sleep.
     pub stopped_asleep: bool,
+    /// How often a timer releases its thread, where one does that steadily.
+    pub period_ns: Option<i64>,
 }
 
 /// What became of a thread's activation.
@@ -81,6 +87,7 @@ struct Thread {
     slept_inside_ns: (i64, i64),
     /// When the timer was due that has woken it, where it has not run since.
     due_ns: Option<i64>,
+    pace: Pace,
 }
 
 /// Follows all threads.
@@ -310,6 +317,7 @@ impl Responses {
             made,
             by_timer: due_ns.is_some(),
             stopped_due_ns: None,
+            period_ns: due_ns.and_then(|due_ns| thread.pace.released(due_ns)),
         });
         // A wake-up inside its work is not its begin.
         let open = match begun {
@@ -383,6 +391,7 @@ impl Open {
             lossy: self.lossy,
             own_lossy: self.own_lossy,
             stopped_asleep: self.stopped_asleep,
+            period_ns: self.period_ns,
         }
     }
 }

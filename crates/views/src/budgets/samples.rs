@@ -4,19 +4,20 @@
 use super::Checker;
 use super::begun::Since;
 use super::judge::End;
+use super::pace::passed;
 use super::rules::Subject;
 
 impl Checker<'_> {
     /// Something lasted from an instant to its end.
     pub(super) fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, end: End) {
-        self.sample_since(is_it, Since::known(begin_ns), end);
+        self.sample_since(is_it, (Since::known(begin_ns), None), end);
     }
 
     /// The same of what others may have handed on.
     pub(super) fn sample_since(
         &mut self,
         is_it: impl Fn(&Subject) -> bool,
-        since: Since,
+        (since, period_ns): (Since, Option<i64>),
         end: End,
     ) {
         let ended_ns = match end {
@@ -39,6 +40,8 @@ impl Checker<'_> {
             let limit_ns = budget.limit.as_ns();
             tally.enter(since.begin_ns, end, limit_ns);
             tally.unknown_wakers += u64::from(since.may_be_over(ended_ns, limit_ns));
+            let passed = |period_ns| passed(ended_ns - since.begin_ns, period_ns, limit_ns);
+            tally.passed += period_ns.map_or(0, passed);
         }
     }
 
