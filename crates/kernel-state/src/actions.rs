@@ -1,6 +1,6 @@
 //! What handles each interrupt, as its events name it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Beyond so many devices that share one interrupt, the names of the others are not kept.
 const ACTIONS_MAX: usize = 16;
@@ -8,7 +8,7 @@ const ACTIONS_MAX: usize = 16;
 /// The names of what handles each interrupt. Devices may share one: then each event says whose
 /// handler it is of (`request_irq` with `IRQF_SHARED`).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Actions(HashMap<i64, Vec<String>>);
+pub struct Actions(BTreeMap<i64, Vec<String>>);
 
 impl Actions {
     /// Takes in the name that an event says.

@@ -328,13 +328,25 @@ impl Kernel {
     /// Takes in an event of the instant `now_ns` of the wall clock.
     #[inline]
     pub fn event<S: Sink>(&mut self, event: &EventView<'_>, now_ns: i64, sink: &mut S) {
+        let bound = self.binding.get(event.class()).copied();
+        self.bound_event(bound.as_ref(), event, now_ns, sink);
+    }
+
+    /// The same with what the event's class says, for who keeps the [binding](Kernel::binding)
+    /// beside the state.
+    #[inline]
+    pub fn bound_event<S: Sink>(
+        &mut self,
+        bound: Option<&Bound>,
+        event: &EventView<'_>,
+        now_ns: i64,
+        sink: &mut S,
+    ) {
         self.now_ns = now_ns;
         self.first_ns = self.first_ns.min(now_ns);
-        let Some(bound) = self.binding.get(event.class()).copied() else {
-            return;
-        };
-        if let Some(cpu) = self.place(&bound, event) {
-            self.witness(&bound, cpu, event, now_ns, sink);
+        let Some(bound) = bound else { return };
+        if let Some(cpu) = self.place(bound, event) {
+            self.witness(bound, cpu, event, now_ns, sink);
             self.take_in(&bound.known, cpu, event, sink);
         }
     }

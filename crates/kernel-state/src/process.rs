@@ -38,6 +38,14 @@ impl Comm {
         }
     }
 
+    /// Changes it to a name, which it mostly is already: then nothing is written.
+    #[inline]
+    pub fn set(&mut self, name: &[u8]) {
+        if self.bytes() != name {
+            *self = Comm::new(name);
+        }
+    }
+
     /// Its first bytes, and zeros behind a shorter one: faster to compare than [`Comm::bytes`].
     #[inline]
     pub fn head<const N: usize>(&self) -> (&[u8; N], usize) {

@@ -125,8 +125,8 @@ impl Kernel {
     pub(super) fn rename(&mut self, process: ProcId, comm: &[u8]) {
         let process = self.processes.get_mut(process);
         // One that never ran has no name yet in lttng-analyses, which knows no renames either.
-        if !self.follows.stale_names && process.comm.bytes() != comm {
-            process.comm = Comm::new(comm);
+        if !self.follows.stale_names {
+            process.comm.set(comm);
         }
     }
 
@@ -149,7 +149,8 @@ impl Kernel {
         self.hand_over(cpu, prev);
         let other_ns = self.switched_in_ns(cpu);
         self.end_run(cpu, (prev, next), sink);
-        self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
+        let next_comm = &mut self.processes.get_mut(next).comm;
+        next_comm.set(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.
         let is_seen_there = self.current(cpu) == Some(prev);
         if !is_seen_there && self.was_woken(prev) {
@@ -158,9 +159,7 @@ impl Kernel {
             self.had_waited(cpu, prev, other_ns, sink);
         }
         let prev_comm = fields.prev.comm(event);
-        if !self.follows.stale_names {
-            self.processes.get_mut(prev).comm = Comm::new(prev_comm);
-        }
+        self.rename(prev, prev_comm);
         self.prio(next, switched.next_prio, sink);
         self.begin_run(cpu, next);
         self.cpus[cpu as usize].left = Some((prev, self.now_ns));

@@ -8,7 +8,7 @@ use trace::EventView;
 use crate::bind::{self, ConnectFields, FileCall, FutexCommand, Operation};
 
 use super::process::{File, FileKind, ProcId};
-use super::{Change, Kernel, Sink};
+use super::{Change, Kernel, Sink, Topic};
 
 /// `O_CLOEXEC` of Linux on all machines but alpha, parisc and sparc.
 const O_CLOEXEC: i64 = 0o2_000_000;
@@ -140,6 +140,8 @@ impl Kernel {
         let process = self.processes.get_mut(id);
         process.has_called = true;
         process.call = Some(Call::begins(call, begin_ns));
+        // Where nobody is told of requests, nobody asks for files.
+        let file_call = file_call.filter(|_| S::TOPICS.has(Topic::Requests));
         let Some(file_call) = file_call else { return };
         let request = self.request(event, id, call, file_call, sink);
         if let Some(open) = &mut self.processes.get_mut(id).call {

@@ -1,6 +1,7 @@
 //! The one pass over a trace that makes an [`Index`].
 
 use std::fs::File;
+use std::sync::Arc;
 
 use event::{Error, Result};
 use kernel_state::{Follow, Kernel};
@@ -123,6 +124,7 @@ fn tell(
     offset_ns: i64,
     mut look: impl FnMut(&Walked<'_>) -> bool,
 ) -> (Index, Vec<Told>) {
+    let binding = Arc::clone(kernel.binding());
     events.each_while(|item| {
         match item {
             Item::Event(event) => {
@@ -130,7 +132,8 @@ fn tell(
                 collect.lose(&mut kernel, now_ns);
                 collect.count(now_ns);
                 collect.beside(event, now_ns);
-                kernel.event(event, now_ns, &mut collect);
+                let bound = binding.get(event.class());
+                kernel.bound_event(bound, event, now_ns, &mut collect);
                 if !collect.events().is_multiple_of(LOOK_EVENTS) {
                     return true;
                 }

@@ -103,7 +103,8 @@ impl Heard {
         for message in self.from {
             match message {
                 Message::Batch(mut batch) => {
-                    batch.drain(..).for_each(|told| gathered.take(told));
+                    batch.iter().for_each(|told| gathered.take(told));
+                    batch.clear();
                     // Who told it may be done.
                     self.back.send(batch).ok();
                 }
@@ -126,9 +127,9 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    fn take(&mut self, told: Told) {
+    fn take(&mut self, told: &Told) {
         let (index, spill) = (&mut self.index, &mut self.spill);
-        match told {
+        match *told {
             Told::Stayed(cpu, what, holder, segment) => {
                 stayed(index, cpu, (what, holder), segment, spill)
             }
@@ -157,7 +158,7 @@ impl Gathered {
     /// All of it in order, with the rest of the index and with what is still open; and where the
     /// blocks are kept.
     pub fn finish(mut self, head: Index, open: Vec<Told>) -> (Index, Spill) {
-        open.into_iter().for_each(|told| self.take(told));
+        open.iter().for_each(|told| self.take(told));
         let (cpus, threads) = (head.cpus.len(), head.threads.len());
         let (told, mut spill) = (self.index, self.spill);
         let mut index = Index {

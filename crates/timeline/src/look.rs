@@ -176,15 +176,12 @@ impl<'t> Look<'t> {
             }
         };
         let next_ns = track.block_begin(number + 1).unwrap_or(track.end_ns);
-        let (begins_ns, states) = self.block(number);
-        let ends_ns = begins_ns.iter().skip(1).chain([&next_ns]);
-        let all = begins_ns.iter().zip(ends_ns).zip(states);
-        let all = all.take(last - number * BLOCK + 1);
-        for ((begin_ns, end_ns), state) in all.skip(first - number * BLOCK) {
-            let ns = (*end_ns).min(at_ns).abs_diff((*begin_ns).max(from_ns));
+        let places = first - number * BLOCK..last - number * BLOCK + 1;
+        let stretches = (self.block(number), next_ns);
+        each_inside(stretches, places, (from_ns, at_ns), |state, ns| {
             let sum = &mut sums[state.kind() as usize];
             *sum = sum.saturating_add(ns);
-        }
+        });
         sums
     }
 
@@ -202,21 +199,54 @@ impl<'t> Look<'t> {
         for number in self.number(first)..=self.number(last.saturating_sub(1)) {
             let next_ns = track.block_begin(number + 1).unwrap_or(track.end_ns);
             let before = number * BLOCK;
-            let (begins_ns, states) = self.block(number);
-            let ends_ns = begins_ns.iter().skip(1).chain([&next_ns]);
-            let all = begins_ns.iter().zip(ends_ns).zip(states);
-            let skipped = first.saturating_sub(before);
-            let here = all.take(last - before).skip(skipped);
-            for ((begin_ns, end_ns), state) in here.filter(|(_, state)| state.kind() == kind) {
-                let (from_ns, until_ns) = (begin.at_ns.max(*begin_ns), end.at_ns.min(*end_ns));
-                if from_ns < until_ns {
-                    tally.add(*state, until_ns.abs_diff(from_ns));
+            let places = first.saturating_sub(before)..last - before;
+            let stretches = (self.block(number), next_ns);
+            each_inside(stretches, places, (begin.at_ns, end.at_ns), |state, ns| {
+                if state.kind() == kind {
+                    tally.add(state, ns);
                 }
-            }
+            });
         }
         let (state, _) = most(tally.times());
         self.tally = tally;
         state
+    }
+}
+
+/// Hands out some stretches of a block, which ends at `end_ns`, each with its time in a range: the
+/// first and the last of them may reach beyond that, and those between do not.
+#[inline(always)] // the innermost loop of a tile
+fn each_inside(
+    ((begins_ns, states), end_ns): ((&[i64], &[State]), i64),
+    places: std::ops::Range<usize>,
+    (from_ns, until_ns): (i64, i64),
+    mut each: impl FnMut(State, u64),
+) {
+    let places = places.start..places.end.min(states.len());
+    let clipped = |place: usize| {
+        let begin_ns = (*begins_ns.get(place)?).max(from_ns);
+        let end_ns = begins_ns.get(place + 1).unwrap_or(&end_ns);
+        let end_ns = (*end_ns).min(until_ns);
+        (begin_ns < end_ns).then(|| (states[place], end_ns.abs_diff(begin_ns)))
+    };
+    let Some(last) = places.end.checked_sub(1).filter(|_| !places.is_empty()) else {
+        return;
+    };
+    if let Some((state, ns)) = clipped(places.start).filter(|_| last > places.start) {
+        each(state, ns);
+    }
+    let between = places.start + 1..last;
+    if let (Some(states), Some(begins_ns)) =
+        (states.get(between.clone()), begins_ns.get(between.start..))
+    {
+        for (state, begins) in states.iter().zip(begins_ns.windows(2)) {
+            if let [begin_ns, end_ns] = begins {
+                each(*state, end_ns.abs_diff(*begin_ns));
+            }
+        }
+    }
+    if let Some((state, ns)) = clipped(last) {
+        each(state, ns);
     }
 }
 

@@ -17,62 +17,111 @@ const TEXT_BYTES: usize = 1 << 20;
 /// The CPU of an event that has none.
 const NO_CPU: u32 = u32::MAX;
 
-/// How a field is carried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a field is carried, and behind how many numbers of its event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Slot {
     /// It is not: it reads as zero, and as an empty text.
+    #[default]
     Nothing,
-    Number,
-    Float,
+    Number(u16),
+    Float(u16),
     /// Where it ends among the texts, and how long it is.
-    Text,
+    Text(u16),
+}
+
+/// Which fields of a class are carried: of each kind one behind the other, so that no event is
+/// looked at for what it does not have.
+#[derive(Clone, Debug, Default)]
+struct Fields {
+    integers: Box<[FieldId]>,
+    floats: Box<[FieldId]>,
+    texts: Box<[FieldId]>,
+    /// A slot for each field.
+    slots: Box<[Slot]>,
+}
+
+impl Fields {
+    fn of(class: &EventClass) -> Fields {
+        let mut slots = vec![Slot::Nothing; class.fields.len()].into_boxed_slice();
+        let mut before = 0;
+        let mut of_kind = |kind: Carried| -> Box<[FieldId]> {
+            let fields = class.fields.iter().zip(&mut slots).enumerate();
+            let fields = fields.filter(|(_, (field, _))| carried(field) == Some(kind));
+            let taken = fields.map(|(place, (_, slot))| {
+                *slot = match kind {
+                    Carried::Integer => Slot::Number(before),
+                    Carried::Float => Slot::Float(before),
+                    Carried::Text => Slot::Text(before),
+                };
+                before += 1;
+                FieldId(place as u16)
+            });
+            taken.collect()
+        };
+        Fields {
+            integers: of_kind(Carried::Integer),
+            floats: of_kind(Carried::Float),
+            texts: of_kind(Carried::Text),
+            slots,
+        }
+    }
 }
 
 /// Which fields of which classes are carried.
 #[derive(Clone, Debug)]
 pub struct Carry {
-    /// A slot for each field.
-    by_class: Vec<Box<[Slot]>>,
+    by_class: Vec<Fields>,
+    /// Of a class that is not known.
+    nothing: Fields,
 }
 
 impl Carry {
     /// The numbers and the texts of all classes that are `wanted`; of others that they happened,
     /// when and on which CPU.
     pub fn new(classes: &[EventClass], wanted: impl Fn(&EventClass) -> bool) -> Carry {
-        let slots = |class: &EventClass| match wanted(class) {
-            true => class.fields.iter().map(slot).collect(),
-            false => Box::default(),
+        let fields = |class: &EventClass| match wanted(class) {
+            true => Fields::of(class),
+            false => Fields::default(),
         };
         Carry {
-            by_class: classes.iter().map(slots).collect(),
+            by_class: classes.iter().map(fields).collect(),
+            nothing: Fields::default(),
         }
     }
 
     #[inline]
-    fn of(&self, class: ClassId) -> &[Slot] {
-        let slots = self.by_class.get(class.0 as usize);
-        slots.map_or(&[], |slots| slots)
+    fn of(&self, class: ClassId) -> &Fields {
+        let fields = self.by_class.get(class.0 as usize);
+        fields.unwrap_or(&self.nothing)
     }
 }
 
-fn slot(field: &event::Field) -> Slot {
+/// The kinds of fields that are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carried {
+    Integer,
+    Float,
+    Text,
+}
+
+fn carried(field: &event::Field) -> Option<Carried> {
     if matches!(field.scope, Scope::PacketHeader | Scope::PacketContext) {
-        return Slot::Nothing;
+        return None;
     }
     match field.ty {
         FieldType::Integer(_) | FieldType::Enum(..) | FieldType::Bool(_) | FieldType::Flags(..) => {
-            Slot::Number
+            Some(Carried::Integer)
         }
-        FieldType::Float { .. } => Slot::Float,
+        FieldType::Float { .. } => Some(Carried::Float),
         FieldType::String
         | FieldType::Text { .. }
         | FieldType::Array { .. }
-        | FieldType::Sequence { .. } => Slot::Text,
+        | FieldType::Sequence { .. } => Some(Carried::Text),
         FieldType::WideText { .. }
         | FieldType::Blob { .. }
         | FieldType::Struct(_)
         | FieldType::Variant { .. }
-        | FieldType::Optional { .. } => Slot::Nothing,
+        | FieldType::Optional { .. } => None,
     }
 }
 
@@ -140,19 +189,16 @@ impl Batch {
             cpu: event.cpu().map_or(NO_CPU, |cpu| cpu.0),
             first: self.numbers.len() as u32,
         });
-        for (place, slot) in carry.of(class).iter().enumerate() {
-            let field = FieldId(place as u16);
-            let number = match slot {
-                Slot::Nothing => 0,
-                Slot::Number => event.u64(field),
-                Slot::Float => event.f64(field).to_bits(),
-                Slot::Text => {
-                    let text = event.text(field);
-                    self.texts.extend_from_slice(text);
-                    (self.texts.len() as u64) << 32 | text.len() as u64
-                }
-            };
-            self.numbers.push(number);
+        let fields = carry.of(class);
+        event.add_integers(&fields.integers, &mut self.numbers);
+        for field in &fields.floats {
+            self.numbers.push(event.f64(*field).to_bits());
+        }
+        for field in &fields.texts {
+            let text = event.text(*field);
+            self.texts.extend_from_slice(text);
+            let place = (self.texts.len() as u64) << 32 | text.len() as u64;
+            self.numbers.push(place);
         }
     }
 
@@ -171,7 +217,7 @@ impl Batch {
                 time: head.time,
                 payload: Payload::Held(HeldEvent::Carried(CarriedEvent {
                     head,
-                    slots: carry.of(head.class),
+                    slots: &carry.of(head.class).slots,
                     batch: self,
                 })),
             };
@@ -212,27 +258,40 @@ impl<'a> CarriedEvent<'a> {
         (self.head.cpu != NO_CPU).then_some(Cpu(self.head.cpu))
     }
 
-    /// What is carried of a field, where it is carried as this.
     #[inline]
-    fn carried(&self, field: FieldId, wanted: Slot) -> Option<u64> {
-        let place = usize::from(field.0);
-        let slot = self.slots.get(place).filter(|slot| **slot == wanted);
-        slot.and_then(|_| self.batch.numbers.get(self.head.first as usize + place))
-            .copied()
+    fn slot(&self, field: FieldId) -> Slot {
+        let slot = self.slots.get(usize::from(field.0));
+        slot.copied().unwrap_or_default()
+    }
+
+    /// A number of its own.
+    #[inline]
+    fn number(&self, place: u16) -> u64 {
+        let place = self.head.first as usize + usize::from(place);
+        self.batch.numbers.get(place).copied().unwrap_or(0)
     }
 
     #[inline]
     pub fn integer(&self, field: FieldId) -> i64 {
-        self.carried(field, Slot::Number).unwrap_or(0) as i64
+        match self.slot(field) {
+            Slot::Number(place) => self.number(place) as i64,
+            _ => 0,
+        }
     }
 
     pub fn float(&self, field: FieldId) -> f64 {
-        f64::from_bits(self.carried(field, Slot::Float).unwrap_or(0))
+        match self.slot(field) {
+            Slot::Float(place) => f64::from_bits(self.number(place)),
+            _ => 0.0,
+        }
     }
 
     #[inline]
     pub fn text(&self, field: FieldId) -> &'a [u8] {
-        let place = self.carried(field, Slot::Text).unwrap_or(0);
+        let place = match self.slot(field) {
+            Slot::Text(place) => self.number(place),
+            _ => 0,
+        };
         let (end, length) = ((place >> 32) as usize, place as u32 as usize);
         let text = self.batch.texts.get(end.saturating_sub(length)..end);
         text.unwrap_or_default()
@@ -240,11 +299,11 @@ impl<'a> CarriedEvent<'a> {
 
     /// What is not carried is absent.
     pub fn value(&self, field: FieldId) -> Value<'a> {
-        match self.slots.get(usize::from(field.0)) {
-            Some(Slot::Number) => Value::Signed(self.integer(field)),
-            Some(Slot::Float) => Value::Float(self.float(field)),
-            Some(Slot::Text) => Value::Text(String::from_utf8_lossy(self.text(field))),
-            Some(Slot::Nothing) | None => Value::Absent,
+        match self.slot(field) {
+            Slot::Number(_) => Value::Signed(self.integer(field)),
+            Slot::Float(_) => Value::Float(self.float(field)),
+            Slot::Text(_) => Value::Text(String::from_utf8_lossy(self.text(field))),
+            Slot::Nothing => Value::Absent,
         }
     }
 }

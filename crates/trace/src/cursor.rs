@@ -183,6 +183,17 @@ impl<'a> EventView<'a> {
         }
     }
 
+    /// Adds several integer fields to a list, each as [`EventView::u64`] reads it.
+    #[inline]
+    pub(crate) fn add_integers(&self, fields: &[FieldId], to: &mut Vec<u64>) {
+        let fields = fields.iter();
+        match &self.payload {
+            Payload::Held(event) => to.extend(fields.map(|field| event.integer(*field) as u64)),
+            Payload::Ctf(event) => to.extend(fields.map(|field| event.i64(*field) as u64)),
+            Payload::Ftrace(event) => to.extend(fields.map(|field| event.i64(*field) as u64)),
+        }
+    }
+
     /// A floating point field; zero when the field is none.
     #[inline]
     pub fn f64(&self, field: FieldId) -> f64 {
