@@ -14,7 +14,9 @@ const FILES: [&str; 7] = [
 ];
 
 fn main() {
-    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui/dist");
+    // Asked for now: where this was compiled may be another copy of the source, with another page.
+    let source = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where");
+    let dist = Path::new(&source).join("../../ui/dist");
     println!("cargo:rerun-if-changed={}", dist.display());
     let mut list = String::new();
     let whole = FILES.iter().all(|name| dist.join(name).is_file());

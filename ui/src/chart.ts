@@ -54,11 +54,16 @@ export class Chart {
     this.draw(pen, this.width, this.height);
   }
 
-  svg(): string {
+  private recorded(): SvgPen {
     const pen = new SvgPen(this.width, this.height, css("--hatch"));
     this.on(pen);
-    return pen.svg();
+    return pen;
   }
+
+  /** Whether there is nothing on it. */
+  get isBlank() { return this.recorded().isBlank; }
+
+  svg(): string { return this.recorded().svg(); }
 
   png(): Promise<Blob | null> {
     this.paint();

@@ -182,6 +182,7 @@ async function keep(what: string) {
   const chart = what.startsWith("tab") ? TABS[state.tab]!.chart : timeline.chart;
   if (what === "text") await asText();
   else if (!chart) say("this tab has no picture: copy it as text");
+  else if (chart.isBlank) say("there is nothing on this picture: the tab says why");
   else if (what.endsWith("svg")) save(new Blob([chart.svg()], { type: "image/svg+xml" }), `rtscope-${what.startsWith("tab") ? state.tab : "timeline"}.svg`);
   else {
     const png = await chart.png();

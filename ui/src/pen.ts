@@ -81,6 +81,9 @@ export class SvgPen implements Strokes {
     this.parts.push(`<path d="${this.path}" fill="none" stroke="${this.paint(this.strokeStyle)}" stroke-width="${short(this.lineWidth)}"${this.fade()}/>`);
   }
 
+  /** Whether only the ground was painted. */
+  get isBlank() { return this.parts.filter((part) => /^<(rect|text|path)/.test(part)).length < 2; }
+
   /** The whole file. */
   svg(): string {
     const [w, h] = [short(this.width), short(this.height)];

@@ -177,7 +177,8 @@ function drawWakeups(pen: Pen) {
   pen.lineWidth = 1;
   for (const { x, from, to } of few) {
     const down = from.top < to.top;
-    arrow(pen, [x, topOf(from) + (down ? ROW - 4 : 2)], [x, topOf(to) + (down ? 2 : ROW - 4)]);
+    // From the middle of a row: between neighbours there is no room for a head, which says who woke whom.
+    arrow(pen, [x, topOf(from) + ROW / 2], [x, topOf(to) + (down ? 2 : ROW - 4)]);
   }
 }
 

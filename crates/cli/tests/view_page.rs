@@ -54,8 +54,15 @@ impl Drop for Server {
 }
 
 fn serve(trace: &Path) -> (Server, String) {
+    serve_with(trace, &[])
+}
+
+fn serve_with(trace: &Path, reports: &[&Path]) -> (Server, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
     command.arg("view").arg(trace).arg("--no-cache");
+    for report in reports {
+        command.arg("--report").arg(report);
+    }
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut server = Server(command.spawn().expect("rtscope starts"));
     let out = server.0.stdout.take().expect("its output");
@@ -111,8 +118,41 @@ fn a_click_on_a_latency_leads_to_its_culprit_and_a_link_leads_there_again() {
     drive("view_page", "page.mjs", &url, folder.path());
 }
 
-/// Traces that are odd: of no event, of hundreds of CPUs with hostile names, of very many threads.
-fn odd_traces() -> [SyntheticTrace; 3] {
+/// Speaks LAMI: three rows, the first a millisecond behind the begin of the range.
+const MINE: &str = r#"
+import json, sys
+if "--metadata" in sys.argv:
+    kinds = ["process", "duration", "timestamp", "time-range", "size", "ratio", "int"]
+    columns = [{"title": kind.title(), "class": kind} for kind in kinds]
+    table = {"title": "Late <b>", "column-descriptions": columns}
+    print(json.dumps({"table-classes": {"late": table}}))
+else:
+    begin = next(int(word[8:]) for word in sys.argv if word.startswith("--begin="))
+    value = lambda kind, value: {"class": kind, "value": value}
+    time = lambda us: value("timestamp", begin + us * 1000)
+    def row(us, ns):
+        span = {"class": "time-range", "begin": time(us), "end": time(us + 4000)}
+        who = {"class": "process", "name": "victim\u202e", "tid": 100}
+        numbers = [value("size", 2000), value("ratio", 0.25), value("int", 7)]
+        return [who, value("duration", ns), time(us), span] + numbers
+    rows = [row(1000, 2_000_000), row(2000, 9), row(3000, 900_000)]
+    print(json.dumps({"results": [{"class": "late", "data": rows}]}))
+"#;
+
+#[test]
+fn every_tab_is_taken_out_as_text_and_picture_and_tables_of_others_lead_to_the_timeline() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("trace");
+    trace(&dir);
+    let mine = folder.path().join("mine.py");
+    std::fs::write(&mine, MINE).expect("it is written");
+    let (_server, url) = serve_with(&dir, &[&mine]);
+    drive("view_taken", "taken.mjs", &url, folder.path());
+}
+
+/// Traces that are odd: of no event, of hundreds of CPUs with hostile names, of very many threads,
+/// of one event.
+fn odd_traces() -> [SyntheticTrace; 4] {
     let fair = |tid| testkit::Task::fair(tid, "a <b>\u{202e}&'\"");
     let long = "x<img src=x>\u{202e}".repeat(4_000);
     let text = event::Value::Text(long.clone().into());
@@ -123,13 +163,14 @@ fn odd_traces() -> [SyntheticTrace; 3] {
         hostile = hostile.after(1).cpu(cpu).run(fair(tid));
     }
     let mut crowd = SyntheticTrace::new();
-    for thread in 0..20_000 {
+    for thread in 0..100_000 {
         let tid = 1_000 + thread as i32;
         crowd = crowd
             .at(10 + thread)
             .waking(testkit::Task::fair(tid, "w"), 0);
     }
-    [SyntheticTrace::new(), hostile, crowd]
+    let one = SyntheticTrace::new().at(10).cpu(0).run(fair(7));
+    [SyntheticTrace::new(), hostile, crowd, one]
 }
 
 #[test]
@@ -180,6 +221,30 @@ fn frequencies_spans_counters_and_columns_are_shown_and_a_link_brings_them_back(
     view.build(&AtomicBool::new(false));
     let served = server::listen(Arc::new(Served::new(view)), 0).expect("it listens");
     drive("view_beside", "beside.mjs", &served.url, folder.path());
+}
+
+/// Two threads that wake each other, five times each.
+fn ping_pong() -> SyntheticTrace {
+    let (one, other) = (
+        testkit::Task::fair(100, "one"),
+        testkit::Task::fair(101, "other"),
+    );
+    let mut trace = SyntheticTrace::new().shows_timers().at(10).run(one);
+    for _ in 0..5 {
+        trace = trace.after(100).waking(other, 0).after(5);
+        trace = trace.block(one, other).after(100).waking(one, 0);
+        trace = trace.after(5).block(other, one);
+    }
+    trace.after(100).block(one, testkit::Task::IDLE)
+}
+
+#[test]
+fn an_arrow_between_neighbours_says_who_woke_whom() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let view = Arc::new(View::of(ping_pong().build(), "two".to_owned()));
+    view.build(&AtomicBool::new(false));
+    let served = server::listen(Arc::new(Served::new(view)), 0).expect("it listens");
+    drive("view_arrows", "arrows.mjs", &served.url, folder.path());
 }
 
 /// Two CPUs with more to tell than a page has pixels, and a loss on one of them.

@@ -55,8 +55,8 @@ pub use measured::Measured;
 pub use preempt::{Preempt, preempt_json, preempt_text};
 pub use queue::{Queue, queue_json, queue_text};
 pub use reports::{
-    Calendar, Date, Drawing, Grid, LAMI_VERSION, LamiResults, Picture, ReportHtml, ReportJson,
-    ReportText, lami_error, lami_grids, lami_metadata, picture,
+    Calendar, Date, Drawing, Grid, LAMI_VERSION, LamiColumn, LamiResults, LamiTable, Picture,
+    ReportHtml, ReportJson, ReportText, lami_error, lami_metadata, lami_tables, picture,
 };
 pub use steps::{Steps, steps_json, steps_text};
 pub use trace_facts::{ClassCount, Losses, TraceFacts, trace_facts_json, trace_facts_text};

@@ -4,15 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use event::Result;
-use report::Grid;
+use report::{LamiColumn, LamiTable};
+use timeline::Index;
 
-use crate::answers::{Cell, Report, ReportColumn, ReportName, ReportTable};
+use crate::answers::{Report, ReportColumn, ReportName, ReportTable};
+use crate::reports::{told, unit};
 
 /// Rows of a table; what comes behind is counted.
 const ROWS_MAX: usize = 1000;
 const ABOUT: &str = "a program of yours";
 
-type Run = dyn Fn((i64, i64)) -> Result<Vec<Grid>> + Send + Sync;
+type Run = dyn Fn((i64, i64)) -> Result<Vec<LamiTable>> + Send + Sync;
 
 /// A report that somebody else makes, over a range in nanoseconds of the wall clock.
 #[derive(Clone)]
@@ -31,7 +33,7 @@ impl ForeignReport {
     /// A report of that name, which no client can change.
     pub fn new(
         name: &str,
-        run: impl Fn((i64, i64)) -> Result<Vec<Grid>> + Send + Sync + 'static,
+        run: impl Fn((i64, i64)) -> Result<Vec<LamiTable>> + Send + Sync + 'static,
     ) -> ForeignReport {
         ForeignReport {
             name: name.to_owned(),
@@ -51,12 +53,12 @@ impl ForeignReport {
     }
 
     /// Its tables over a range, in the form of our own.
-    pub(crate) fn tables(&self, range_ns: (i64, i64)) -> Result<Report> {
-        let grids = (self.run)(range_ns)?;
-        let tables = grids
+    pub(crate) fn tables(&self, range_ns: (i64, i64), index: &Index) -> Result<Report> {
+        let found = (self.run)(range_ns)?;
+        let tables = found
             .iter()
             .enumerate()
-            .map(|(place, grid)| table(place, grid));
+            .map(|(place, found)| table(place, found, index));
         Ok(Report {
             report: self.name.clone(),
             about: ABOUT.to_owned(),
@@ -65,20 +67,31 @@ impl ForeignReport {
     }
 }
 
-fn table(place: usize, grid: &Grid) -> ReportTable {
-    let heads = grid.heads.iter().enumerate();
-    let columns = heads.map(|(at, (title, is_number))| ReportColumn {
-        key: at.to_string(),
-        title: title.clone(),
-        unit: if *is_number { "number" } else { "" }.to_owned(),
-    });
-    let cells = |row: &Vec<String>| row.iter().cloned().map(Cell::Text).collect();
+fn table(place: usize, found: &LamiTable, index: &Index) -> ReportTable {
+    let columns = found.columns.iter().enumerate();
+    let rows = found.rows.iter().take(ROWS_MAX);
     ReportTable {
         table: place.to_string(),
-        title: grid.title.clone(),
+        title: found.title.clone(),
         of: None,
-        left_out: grid.rows.len().saturating_sub(ROWS_MAX) as u64,
-        columns: columns.collect(),
-        rows: grid.rows.iter().take(ROWS_MAX).map(cells).collect(),
+        left_out: found.rows.len().saturating_sub(ROWS_MAX) as u64,
+        columns: columns.map(column).collect(),
+        rows: rows
+            .map(|row| row.iter().map(|cell| told(cell, index)).collect())
+            .collect(),
+    }
+}
+
+fn column((place, column): (usize, &LamiColumn)) -> ReportColumn {
+    let title = &column.title;
+    let unit = unit(column.kind);
+    ReportColumn {
+        key: place.to_string(),
+        // The page says the unit of those that have one of ours with each number.
+        title: match column.unit.as_ref().filter(|_| unit.is_empty()) {
+            Some(unit) => format!("{title} ({unit})"),
+            None => title.clone(),
+        },
+        unit: unit.to_owned(),
     }
 }

@@ -40,7 +40,9 @@ impl View {
         let mut foreign = self.options.foreign.iter();
         if let Some(foreign) = foreign.find(|foreign| foreign.name() == name) {
             let question = format!("{name} {range_ns:?}");
-            return self.reports.get(&question, || foreign.tables(range_ns));
+            return self
+                .reports
+                .get(&question, || foreign.tables(range_ns, &self.index()));
         }
         let Some(named) = report_named(name) else {
             let error = Error::new(ErrorKind::NotFound, "no such report");
@@ -109,19 +111,11 @@ fn periods(text: &str) -> Result<Periods> {
 }
 
 fn begin(table: &Table, index: &Index) -> ReportTable {
-    let columns = table.class.columns.iter().map(|column: &Column| {
-        let unit = match column.kind {
-            Kind::Duration => "ns",
-            Kind::Time => "time",
-            Kind::Size => "bytes",
-            Kind::Ratio => "share",
-            _ => "",
-        };
-        ReportColumn {
-            key: column.key.to_owned(),
-            title: column.title.to_owned(),
-            unit: unit.to_owned(),
-        }
+    let columns = table.class.columns.iter();
+    let columns = columns.map(|column: &Column| ReportColumn {
+        key: column.key.to_owned(),
+        title: column.title.to_owned(),
+        unit: unit(column.kind).to_owned(),
     });
     let mut made = ReportTable {
         table: table.class.name.to_owned(),
@@ -135,6 +129,17 @@ fn begin(table: &Table, index: &Index) -> ReportTable {
     made
 }
 
+/// What the numbers of a kind of columns are.
+pub(crate) fn unit(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Duration => "ns",
+        Kind::Time => "time",
+        Kind::Size => "bytes",
+        Kind::Ratio => "share",
+        _ => "",
+    }
+}
+
 fn add(made: &mut ReportTable, table: &Table, index: &Index) {
     let room = ROWS_MAX.saturating_sub(made.rows.len());
     let cells = |row: &Vec<Found>| row.iter().map(|cell| told(cell, index)).collect();
@@ -143,7 +148,7 @@ fn add(made: &mut ReportTable, table: &Table, index: &Index) {
 }
 
 /// A cell; times are after the trace's first event.
-fn told(cell: &Found, index: &Index) -> Cell {
+pub(crate) fn told(cell: &Found, index: &Index) -> Cell {
     let after = |wall_ns: i64| wall_ns.saturating_sub(index.begin_ns);
     match cell {
         Found::Bool(truth) => Cell::Truth(*truth),

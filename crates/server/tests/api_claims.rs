@@ -367,7 +367,20 @@ fn threads_are_sorted_and_grouped_as_asked() {
 
 #[test]
 fn a_report_of_others_is_run_over_the_range_and_its_failure_is_told() {
-    let heads = vec![("who".to_owned(), false), ("ns".to_owned(), true)];
+    use report::{LamiColumn, LamiTable};
+    use views::reports::{Cell, Kind};
+    let column = |title: &str, kind: Kind, unit: Option<&str>| LamiColumn {
+        title: title.to_owned(),
+        kind,
+        unit: unit.map(str::to_owned),
+    };
+    let columns = vec![
+        column("who", Kind::Text, None),
+        column("long", Kind::Duration, Some("turns")),
+        column("at", Kind::Time, None),
+        column("when", Kind::Range, None),
+        column("count", Kind::Number, Some("turns")),
+    ];
     let report = move |(begin_ns, end_ns): (i64, i64)| {
         if end_ns - begin_ns > 1_000_000 {
             return Err(event::Error::new(
@@ -375,10 +388,16 @@ fn a_report_of_others_is_run_over_the_range_and_its_failure_is_told() {
                 "too long for it",
             ));
         }
-        Ok(vec![report::Grid {
+        Ok(vec![LamiTable {
             title: "a table".to_owned(),
-            heads: heads.clone(),
-            rows: vec![vec!["<b>".to_owned(), (end_ns - begin_ns).to_string()]],
+            columns: columns.clone(),
+            rows: vec![vec![
+                Cell::Text("<b>".to_owned()),
+                Cell::Duration(end_ns - begin_ns),
+                Cell::Time(end_ns),
+                Cell::Range(begin_ns, end_ns),
+                Cell::Number(7),
+            ]],
         }])
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -392,10 +411,19 @@ fn a_report_of_others_is_run_over_the_range_and_its_failure_is_told() {
     let names = ask(&view, "reports", "").to_string();
     assert!(names.contains("./mine"), "{names}");
     let found = ask(&view, "report", "name=./mine&begin=5&end=25");
+    let table = &found["tables"][0];
+    // Times are the page's: after the first event. A row with one leads to the timeline.
+    let range = serde_json::json!({ "begin_ns": 5, "end_ns": 25 });
     assert_eq!(
-        found["tables"][0]["rows"][0],
-        serde_json::json!(["<b>", "20"])
+        table["rows"][0],
+        serde_json::json!(["<b>", 20, 25, range, 7])
     );
+    let told = |key: &str| -> Vec<&str> {
+        let columns = table["columns"].as_array().expect("columns");
+        columns.iter().filter_map(|one| one[key].as_str()).collect()
+    };
+    assert_eq!(told("unit"), ["", "ns", "time", "", ""]);
+    assert_eq!(told("title")[1..], ["long", "at", "when", "count (turns)"]);
     assert_eq!(
         view.answer("/api/v1/report", "name=./mine&end=9000000")
             .status,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use event::{Error, ErrorKind, Instant, Result};
-use report::{Calendar, lami_grids};
+use report::{Calendar, lami_tables};
 use serde_json::Value;
 use server::ForeignReport;
 use trace::{OpenOptions, Root};
@@ -29,8 +29,8 @@ pub fn run(request: &ExternalRequest) -> Result<Outcome> {
                 utc: request.window.utc,
                 dated: false,
             };
-            for grid in lami_grids(&metadata, &results, calendar)? {
-                print(&grid.text())?;
+            for table in lami_tables(&metadata, &results)? {
+                print(&table.grid(calendar).text())?;
             }
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn for_view(name: &str, traces: &[PathBuf]) -> Result<ForeignReport> 
         words.extend(traces.iter().cloned());
         let results = ask(&program, &words)?;
         let metadata = ask(&program, &["--metadata".to_owned()])?;
-        lami_grids(&metadata, &results, Calendar::default())
+        lami_tables(&metadata, &results)
     };
     Ok(ForeignReport::new(name, run))
 }

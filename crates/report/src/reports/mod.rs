@@ -26,6 +26,6 @@ pub use grid::Grid;
 pub use html::ReportHtml;
 pub use json::ReportJson;
 pub use lami::{LAMI_VERSION, LamiResults, lami_error, lami_metadata};
-pub use lami_read::lami_grids;
+pub use lami_read::{LamiColumn, LamiTable, lami_tables};
 pub use picture::{Drawing, Picture, picture};
 pub use text::ReportText;

@@ -22,16 +22,22 @@ pub(super) fn is_number(kind: Kind) -> bool {
 
 /// The name of a column with its unit.
 pub(super) fn head(column: &Column) -> String {
-    let unit = match column.kind {
+    // Counts name what they count, which the title does too.
+    let unit = column.unit.filter(|unit| *unit == "Hz");
+    head_with(column.title, column.kind, unit)
+}
+
+/// The same of a title; `unit` is that of numbers that are of no kind with a unit.
+pub(super) fn head_with(title: &str, kind: Kind, unit: Option<&str>) -> String {
+    let unit = match kind {
         Kind::Duration => Some("µs"),
         Kind::Ratio => Some("%"),
         Kind::Size => Some("bytes"),
-        // Counts name what they count, which the title does too.
-        _ => column.unit.filter(|unit| *unit == "Hz"),
+        _ => unit,
     };
     match unit {
-        Some(unit) => format!("{} ({unit})", column.title),
-        None => column.title.to_owned(),
+        Some(unit) => format!("{title} ({unit})"),
+        None => title.to_owned(),
     }
 }
 
