@@ -61,8 +61,8 @@ static __always_inline bool unseen_begins(struct task_state *state, rts_u8 phase
 	return true;
 }
 
-// A target runs that gave up its budget when it was seen last: its next one has begun since then, as
-// of which its activation counts, and nobody saw when.
+// A target runs that gave up its budget when it was seen last: its next one has begun since then,
+// as of which its activation counts, and nobody saw when.
 static __always_inline void unseen_budget(struct task_state *state, struct task_struct *task,
 		rts_u64 now_ns)
 {

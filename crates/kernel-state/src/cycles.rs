@@ -13,6 +13,7 @@ use event::are_steady;
 use trace::EventView;
 
 use crate::bind::{Handler, Pause, STOPPED_ASLEEP_NS_MAX, WakeKind};
+use crate::grid::Grid;
 use crate::timer_place::TimerPlace;
 use crate::wakeup::Wakee;
 
@@ -22,6 +23,8 @@ const NAPPING_GAPS_MAX: i64 = 16;
 /// After that so many sleeps for a length of time are still inside its cycle; more of them are what
 /// releases the task from now on.
 const NAPS_MAX: u32 = 8;
+/// So many sleeps beside the grid of its releases may be inside its cycle.
+const BESIDE_MAX: u64 = 64;
 /// So many of the last times between two releases tell whether these are steady.
 const GAPS_MAX: usize = 64;
 
@@ -36,6 +39,14 @@ pub struct Inside {
     pub worst_ns: (i64, i64),
     /// How many of them were longer than each of the limits.
     pub over: Vec<u64>,
+}
+
+/// A cycle with sleeps in it.
+#[derive(Clone, Copy, Debug)]
+struct Slept {
+    begin_ns: i64,
+    end_ns: i64,
+    sleeps: u64,
 }
 
 /// What a timer calls, where its events say it.
@@ -117,6 +128,12 @@ struct Cycle {
     perhaps_asleep: bool,
     /// How often others woke it in the present one.
     others: u64,
+    /// On which its releases lie.
+    grid: Grid,
+    /// How often it slept until an instant beside that in the present cycle.
+    beside: u64,
+    /// The last cycle had such sleeps: it counts if the grid goes on.
+    perhaps: Option<Slept>,
     gaps_ns: Vec<i64>,
     releases: u64,
     found: Inside,
@@ -150,6 +167,9 @@ impl Default for Cycle {
             halted: false,
             perhaps_asleep: false,
             others: 0,
+            grid: Grid::default(),
+            beside: 0,
+            perhaps: None,
             gaps_ns: Vec::new(),
             releases: 0,
             found: Inside::default(),
@@ -312,7 +332,7 @@ impl Cycles {
                 if is_nap {
                     cycle.slept_ns = now_ns;
                 }
-                if is_nap && cycle.slept_inside(now_ns) {
+                if is_nap && cycle.slept_inside(now_ns) || !is_nap && cycle.slept_beside(now_ns) {
                     return;
                 }
                 // The sleep that the timer ends began where the cycle's work was done.
@@ -428,24 +448,50 @@ impl Cycles {
         let Some(cycle) = cycle.as_deref_mut() else {
             return;
         };
-        let (begin_ns, sleeps) = (cycle.begin_ns.take(), std::mem::take(&mut cycle.others));
+        let begin_ns = cycle.begin_ns.take();
+        let beside = std::mem::take(&mut cycle.beside);
+        let sleeps = std::mem::take(&mut cycle.others) + beside;
         let end_ns = cycle.done_ns;
-        let (first_ns, until_ns) = self.range_ns;
-        let Some(begin_ns) = begin_ns.filter(|begin_ns| sleeps > 0 && *begin_ns < end_ns) else {
-            return;
+        let before = cycle.perhaps.take();
+        let slept = begin_ns.filter(|begin_ns| sleeps > 0 && *begin_ns < end_ns);
+        let slept = slept.map(|begin_ns| Slept {
+            begin_ns,
+            end_ns,
+            sleeps,
+        });
+        // Two in a row may be another pace.
+        let surely = match beside {
+            0 => [before, slept],
+            _ => {
+                cycle.perhaps = slept;
+                [None, None]
+            }
         };
-        if !(first_ns..until_ns).contains(&end_ns) {
-            return;
+        let (first_ns, until_ns) = self.range_ns;
+        for slept in surely.into_iter().flatten() {
+            if (first_ns..until_ns).contains(&slept.end_ns) {
+                cycle.found.takes(slept, &self.limits_ns);
+            }
         }
-        let found = &mut cycle.found;
-        found.cycles += 1;
-        found.sleeps += sleeps;
-        found.over.resize(self.limits_ns.len(), 0);
-        for (over, limit_ns) in found.over.iter_mut().zip(&self.limits_ns) {
+    }
+}
+
+impl Inside {
+    /// Counts a cycle.
+    fn takes(&mut self, slept: Slept, limits_ns: &[i64]) {
+        let Slept {
+            begin_ns,
+            end_ns,
+            sleeps,
+        } = slept;
+        self.cycles += 1;
+        self.sleeps += sleeps;
+        self.over.resize(limits_ns.len(), 0);
+        for (over, limit_ns) in self.over.iter_mut().zip(limits_ns) {
             *over += u64::from(end_ns - begin_ns > *limit_ns);
         }
-        if end_ns - begin_ns > found.worst_ns.1 - found.worst_ns.0 {
-            found.worst_ns = (begin_ns, end_ns);
+        if end_ns - begin_ns > self.worst_ns.1 - self.worst_ns.0 {
+            self.worst_ns = (begin_ns, end_ns);
         }
     }
 }
@@ -488,8 +534,8 @@ impl Cycle {
         if self.was_in_futex(address) && self.released_at.is_no_futex() {
             return true;
         }
-        self.due_ns
-            .is_some_and(|due_ns| self.is_elsewhere(address, due_ns))
+        let is_none = |due_ns| self.is_elsewhere(address, due_ns) || self.grid.is_beside(due_ns);
+        self.due_ns.is_some_and(is_none)
     }
 
     /// Whether a timer at `address` that is due then is none of its releases.
@@ -497,6 +543,26 @@ impl Cycle {
         let gap_ns = self.gaps_ns.last().copied();
         let is_early = |gap_ns: i64| (due_ns - self.paced_ns - gap_ns).abs() > gap_ns / 8;
         self.released_at.is_other(address) && gap_ns.is_some_and(is_early)
+    }
+
+    /// Whether a sleep until an instant, which is over, was inside the present cycle: it lay beside
+    /// the grid of the releases. Many of those are another pace.
+    fn slept_beside(&mut self, now_ns: i64) -> bool {
+        let Some(due_ns) = self.due_ns.filter(|due_ns| self.grid.is_beside(*due_ns)) else {
+            return false;
+        };
+        let gap_ns = self.gaps_ns.last().copied().unwrap_or(0);
+        let is_long = now_ns - self.released_ns > gap_ns * NAPPING_GAPS_MAX;
+        if self.begin_ns.is_none() || is_long || self.beside >= BESIDE_MAX {
+            self.leave_out();
+            self.grid.forget();
+            self.grid.released(due_ns);
+            return false;
+        }
+        self.beside += 1;
+        self.slept_ns = now_ns;
+        (self.armed, self.sleeps, self.by_others) = (None, false, false);
+        true
     }
 
     /// Whether a sleep for a length of time, which is over, was inside the present cycle.
@@ -519,6 +585,10 @@ impl Cycle {
     fn released(&mut self, now_ns: i64, timer: Expiring, is_nap: bool) {
         self.naps_left = if is_nap { 0 } else { NAPS_MAX };
         let overdue_ns = self.overdue_ns.take();
+        match self.due_ns.filter(|_| !is_nap) {
+            Some(due_ns) => self.grid.released(due_ns),
+            None => self.grid.forget(),
+        }
         let begin_ns = overdue_ns.unwrap_or(now_ns);
         if self.releases > 0 {
             self.note_gap(begin_ns - self.paced_ns);
@@ -619,7 +689,7 @@ impl Cycle {
 
     fn leave_out(&mut self) {
         self.begin_ns = None;
-        self.others = 0;
+        (self.others, self.beside, self.perhaps) = (0, 0, None);
         (self.armed, self.in_time, self.pending) = (None, None, None);
         (self.nap, self.overdue_ns, self.behind) = (None, None, false);
         (self.sleeps, self.inside) = (false, false);

@@ -14,6 +14,7 @@ mod cycles;
 mod devices;
 mod finish;
 mod functions;
+mod grid;
 mod handlers;
 mod inference;
 mod irq;

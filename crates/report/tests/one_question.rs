@@ -214,6 +214,52 @@ fn a_time_out_elsewhere_that_is_over_is_one_of_a_lock_or_of_an_answer() {
     check_inside(trace, Some((4, 4)));
 }
 
+/// The loop wakes up at each of these instants in turn, in microseconds, for which it slept at one
+/// place, and works for 100 us there.
+fn sleeps_until(instants_us: &[i64]) -> SyntheticTrace {
+    let mut trace = SyntheticTrace::new().at(0).run(LOOP).at(10);
+    for until_us in instants_us {
+        trace = trace.hrtimer_start(7, *until_us).block(LOOP, Task::IDLE);
+        trace = trace.at(*until_us).timer_irq().hrtimer_expire(7).wake(LOOP);
+        trace = trace.hrtimer_done(7).after(1).timer_irq_end().after(5);
+        trace = trace.run(LOOP).after(100);
+    }
+    let trace = trace.hrtimer_start(7, 10_000_000);
+    trace.block(LOOP, Task::IDLE).after(100).nmi(1)
+}
+
+#[test]
+fn a_sleep_until_an_instant_beside_the_grid_of_its_releases_is_inside_of_the_work() {
+    let grid =
+        |from: i64, until: i64, period_us: i64| (from..until).map(move |turn| turn * period_us);
+    let beside = |instants_us: &[i64]| {
+        let begin = grid(1, 13, PERIOD_US).chain(instants_us.iter().map(|us| 120_000 + us));
+        let all: Vec<i64> = begin.chain(grid(15, 25, PERIOD_US)).collect();
+        sleeps_until(&all)
+    };
+    // It asks for a lock again and again, each time until 3 ms later.
+    check_inside(beside(&[3_000, 6_000, 9_000, 12_000, 15_000]), Some((5, 1)));
+    check_inside(beside(&[2_000]), Some((1, 0)));
+    check_inside(beside(&[]), None);
+    // From then on it has another pace; or it sleeps for so long behind its work.
+    let change: Vec<i64> = grid(1, 13, PERIOD_US)
+        .chain((1..60).map(|turn| 120_000 + turn * 7_000))
+        .collect();
+    check_inside(sleeps_until(&change), None);
+    let behind: Vec<i64> = (1..40)
+        .scan(0, |at_us, turn| {
+            *at_us += PERIOD_US + if turn == 20 { 4_500 } else { 100 };
+            Some(*at_us)
+        })
+        .collect();
+    check_inside(sleeps_until(&behind), None);
+    // Two sleeps in each of its cycles.
+    let two: Vec<i64> = grid(1, 40, PERIOD_US)
+        .flat_map(|at_us| [at_us, at_us + 2_000])
+        .collect();
+    check_inside(sleeps_until(&two), None);
+}
+
 #[test]
 fn who_is_woken_by_others_alone_has_activations_of_its_own() {
     let mut trace = SyntheticTrace::new().at(0).block(LOOP, HELPER);
