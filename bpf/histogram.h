@@ -7,23 +7,31 @@
 
 #include "event.h"
 
+// Whether a value below 2^63 is above a limit, as 0 or 1, without a jump.
+static __always_inline rts_u64 is_above(rts_u64 value, rts_u64 limit)
+{
+	return (limit - value) >> 63;
+}
+
 static __always_inline rts_u32 log2_floor(rts_u64 value)
 {
-	rts_u32 log2 = 0, shift;
+	rts_u64 log2, shift;
 
-	shift = (value > 0xffffffffull) << 5;
+	// Years: nobody is that late.
+	if (value >> 63)
+		return 63;
+	log2 = shift = is_above(value, 0xffffffffull) << 5;
+	value >>= shift;
+	shift = is_above(value, 0xffff) << 4;
 	value >>= shift;
 	log2 |= shift;
-	shift = (value > 0xffff) << 4;
+	shift = is_above(value, 0xff) << 3;
 	value >>= shift;
 	log2 |= shift;
-	shift = (value > 0xff) << 3;
+	shift = is_above(value, 0xf) << 2;
 	value >>= shift;
 	log2 |= shift;
-	shift = (value > 0xf) << 2;
-	value >>= shift;
-	log2 |= shift;
-	shift = (value > 0x3) << 1;
+	shift = is_above(value, 0x3) << 1;
 	value >>= shift;
 	return log2 | shift | (value >> 1);
 }

@@ -36,7 +36,8 @@ pub fn report(options: &Options) -> Result<Report> {
         command: "bench trackers".into(),
         setting: "Each tracker of all tasks beside an empty program, under hackbench, connections \
                   over loopback and writes to a file: the average of its programs' calls, by the \
-                  kernel's own measuring, over that of the empty program."
+                  kernel's own measuring, over that of the empty program; and over that of an \
+                  empty program in its own place, in the seconds after."
             .into(),
         tables: vec![table],
         bars,
@@ -48,7 +49,13 @@ pub fn report(options: &Options) -> Result<Report> {
 pub fn measure(options: &Options) -> Result<(Table, Vec<Bar>)> {
     let duration = Duration::from_millis(options.pick(4_000, 100));
     let mut table = Table {
-        columns: vec!["tracker", "program", "calls/s", "average over empty, ns"],
+        columns: vec![
+            "tracker",
+            "program",
+            "calls/s",
+            "average over empty, ns",
+            "over an empty one there, ns",
+        ],
         rows: Vec::new(),
     };
     let mut bars = Vec::new();
@@ -67,6 +74,7 @@ pub fn measure(options: &Options) -> Result<(Table, Vec<Bar>)> {
                 text(error.to_string()),
                 Cell::None,
                 Cell::None,
+                Cell::None,
             ]),
         }
     }
@@ -74,16 +82,17 @@ pub fn measure(options: &Options) -> Result<(Table, Vec<Bar>)> {
 }
 
 fn row(tracker: &str, cost: &TrackerCost, duration: Duration) -> Vec<Cell> {
-    let average = match cost.calls >= CALLS_MIN {
-        true => number(cost.average_over_empty_ns, 1),
-        false => Cell::None,
+    let average = |ns: Option<f64>| match ns {
+        Some(ns) if cost.calls >= CALLS_MIN => number(ns, 1),
+        _ => Cell::None,
     };
     let calls_per_s = cost.calls as f64 / duration.as_secs_f64();
     vec![
         text(tracker),
         text(cost.program.as_str()),
         number(calls_per_s, 0),
-        average,
+        average(Some(cost.average_over_empty_ns)),
+        average(cost.average_over_empty_there_ns),
     ]
 }
 
@@ -181,6 +190,7 @@ mod tests {
             program: "x".to_owned(),
             calls,
             average_over_empty_ns,
+            average_over_empty_there_ns: None,
         };
         let found = |costs: &[TrackerCost]| bar("t", costs).and_then(|bar| bar.found);
         assert_eq!(found(&[cost(300, 10.0), cost(100, 50.0)]), Some(20.0));

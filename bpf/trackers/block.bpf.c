@@ -27,7 +27,7 @@ static __always_inline int begins(struct request *request)
 		return 0;
 	open.tracked.begin_ns = bpf_ktime_get_ns();
 	open.tracked.series = QUEUE;
-	stage_opens((rts_u64)request, &open);
+	open_begins((rts_u64)request, &open);
 	return 0;
 }
 
@@ -42,9 +42,7 @@ int BPF_PROG(block_io_start, struct request *request)
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(block_rq_merge, struct request *request)
 {
-	rts_u64 address = (rts_u64)request;
-
-	bpf_map_delete_elem(&tracker_open, &address);
+	open_ends((rts_u64)request);
 	return 0;
 }
 
@@ -52,8 +50,7 @@ int BPF_PROG(block_rq_merge, struct request *request)
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(block_rq_issue, struct request *request)
 {
-	rts_u64 address = (rts_u64)request;
-	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &address);
+	struct rts_tracker_open *open = open_find((rts_u64)request);
 
 	if (!open)
 		return 0;
@@ -66,24 +63,16 @@ int BPF_PROG(block_rq_issue, struct request *request)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *request, rts_u8 error, unsigned int bytes)
 {
-	rts_u64 address = (rts_u64)request, now_ns = bpf_ktime_get_ns();
-	struct rts_tracker_open *open;
-	struct rts_tracked tracked;
-	rts_u64 issued_ns;
+	rts_u64 now_ns = bpf_ktime_get_ns();
+	struct rts_tracker_open open;
 
-	if (bytes < request->__data_len)
+	if (bytes < request->__data_len || !open_take((rts_u64)request, &open))
 		return 0;
-	open = bpf_map_lookup_elem(&tracker_open, &address);
-	if (!open)
-		return 0;
-	tracked = open->tracked;
-	issued_ns = open->issued_ns;
-	bpf_map_delete_elem(&tracker_open, &address);
-	if (!issued_ns) {
+	if (!open.issued_ns) {
 		TRACKER_LOSS(unpaired);
 		return 0;
 	}
-	stage_ends(&tracked, tracked.begin_ns, issued_ns, QUEUE);
-	stage_ends(&tracked, issued_ns, now_ns, DEVICE);
+	stage_ends(&open.tracked, open.tracked.begin_ns, open.issued_ns, QUEUE);
+	stage_ends(&open.tracked, open.issued_ns, now_ns, DEVICE);
 	return 0;
 }

@@ -40,7 +40,7 @@ static __always_inline bool disk_asked(struct rts_tracker_open *open, const stru
 	open->tracked.detail = sector;
 	open->tracked.other.tid = -1;
 	task_describe(&open->tracked.task, current);
-	bpf_probe_read_kernel_str(open->tracked.label, RTS_COMM_LENGTH, disk->disk_name);
+	tracker_label(open->tracked.label, disk->disk_name);
 	return true;
 }
 

@@ -113,20 +113,16 @@ int BPF_PROG(block_bio_queue, struct bio *bio)
 	call_asks(bpf_get_current_task_btf(), &open.tracked);
 	open.tracked.series = FILE_SYSTEM;
 	open.tracked.begin_ns = bpf_ktime_get_ns();
-	stage_opens((rts_u64)bio, &open);
+	open_begins((rts_u64)bio, &open);
 	return 0;
 }
 
 static __noinline int bio_ends(rts_u64 address, rts_u64 now_ns)
 {
-	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &address);
-	struct rts_tracked tracked;
+	struct rts_tracker_open open;
 
-	if (!open)
-		return 0;
-	tracked = open->tracked;
-	bpf_map_delete_elem(&tracker_open, &address);
-	stage_ends(&tracked, tracked.begin_ns, now_ns, FILE_SYSTEM);
+	if (open_take(address, &open))
+		stage_ends(&open.tracked, open.tracked.begin_ns, now_ns, FILE_SYSTEM);
 	return 0;
 }
 

@@ -43,7 +43,7 @@ int BPF_PROG(csd_queue_cpu, unsigned int cpu, unsigned long callsite, void *unre
 	open.tracked.series = ASKED;
 	task_describe(&open.tracked.task, current);
 	open.tracked.begin_ns = bpf_ktime_get_ns();
-	stage_opens((rts_u64)request, &open);
+	open_begins((rts_u64)request, &open);
 	return 0;
 }
 

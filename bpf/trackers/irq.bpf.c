@@ -23,7 +23,7 @@ static __always_inline int begins(rts_s64 irq)
 {
 	struct handler *handler = LOOKUP(tracker_handlers, 0);
 
-	if (!handler || !filter_cpu() || !tracker_only(irq) ||
+	if (!handler || !tracker_cpu() || !tracker_only(irq) ||
 	    !tracker_wants_interrupted(bpf_get_current_task_btf()))
 		return 0;
 	if (handler->begin_ns)
@@ -37,8 +37,6 @@ static __always_inline int ends(rts_s64 irq)
 {
 	struct handler *handler = LOOKUP(tracker_handlers, 0);
 	struct tracker_interval interval = {};
-	struct rts_tracker_hit *hit;
-	struct rts_tracked tracked;
 
 	if (!handler || !handler->begin_ns)
 		return 0;
@@ -50,14 +48,7 @@ static __always_inline int ends(rts_s64 irq)
 		return 0;
 	}
 	interval.end_ns = bpf_ktime_get_ns();
-	if (!tracker_counts(&interval))
-		return 0;
-	tracker_of(&tracked, &interval);
-	task_describe(&tracked.task, bpf_get_current_task_btf());
-	hit = tracker_told(&tracked);
-	if (hit)
-		tracker_send(hit);
-	return 0;
+	return tracker_counts(&interval) ? tracker_tells_current(&interval, 0) : 0;
 }
 
 SEC("tp_btf/irq_handler_entry")

@@ -27,6 +27,7 @@ struct plain_waits {
 
 #define TRACKER_KEEPS_IN_TASKS
 #define TRACKER_IN_TASKS struct plain_waits
+#include "open.h"
 #include "tasks.h"
 
 enum { SPIN = 0, MUTEX = 1, READ = 2, WRITE = 3, HELD = 4 };
@@ -111,6 +112,28 @@ struct {
 	__type(value, struct lock_taken);
 } lock_taken SEC(".maps");
 
+// The first locks that came to their places keep them. Who writes one has the lock, or is the first
+// of all: nobody else does meanwhile.
+struct lock_slot {
+	rts_u64 lock;
+	struct lock_taken taken;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << SLOTS_BITS);
+	__type(key, rts_u32);
+	__type(value, struct lock_slot);
+} lock_slots SEC(".maps");
+
+// Something has ever been in the table.
+static volatile rts_u32 locks_in_table;
+
+static __always_inline struct lock_slot *lock_slot(rts_u64 lock)
+{
+	return LOOKUP(lock_slots, slot_of(lock));
+}
+
 // Who waits: a task, or the CPU's own where no task runs.
 static __always_inline rts_u32 waiter(void)
 {
@@ -128,7 +151,17 @@ static __always_inline rts_u64 key_of(rts_u64 lock, rts_u32 who)
 static __always_inline void lock_follow(rts_u64 lock, rts_u64 now_ns)
 {
 	struct lock_taken taken = { .known_ns = now_ns };
+	struct lock_slot *slot = lock_slot(lock);
 
+	if (slot && slot->lock == lock)
+		return;
+	if (slot && !slot->lock && slot_takes(&slot->lock, lock)) {
+		slot->taken = taken;
+		slot->taken.by.tid = -1;
+		slot_hands_over(&slot->lock, lock);
+		return;
+	}
+	locks_in_table = 1;
 	// Such a table takes a place for the new one before it looks whether there is one already.
 	if (bpf_map_lookup_elem(&lock_taken, &lock))
 		return;
@@ -158,7 +191,7 @@ static __always_inline bool lock_held(struct rts_tracked *tracked, const struct 
 // the table then.
 static __always_inline struct plain_waits *plain_waits(struct task_struct *current)
 {
-	struct tracker_task *state = config.waiting_ns ? 0 : tracker_task(current);
+	struct tracker_task *state = tracker_config.waiting_ns ? 0 : tracker_task(current);
 
 	return state ? &state->of_tracker : 0;
 }
@@ -230,7 +263,7 @@ int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 		return 0;
 	if (series_of(flags) == SPIN && plain_begins(current, (rts_u64)lock))
 		return 0;
-	before = bpf_map_lookup_elem(&tracker_open, &key);
+	before = open_find(key);
 	if (before && before->tracked.key == (rts_u64)lock && before->tracked.group == who)
 		return 0;
 	open.tracked.key = (rts_u64)lock;
@@ -241,16 +274,15 @@ int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 	open.tracked.begin_ns = bpf_ktime_get_ns();
 	if (flags & LCB_F_MUTEX)
 		lock_follow((rts_u64)lock, open.tracked.begin_ns);
-	if (bpf_map_update_elem(&tracker_open, &key, &open, BPF_ANY))
-		TRACKER_LOSS(full);
+	open_begins(key, &open);
 	return 0;
 }
 
 // The wait `tracked` is over, and with it what its owner held, of a mutex.
-static __always_inline void wait_ends(void *ctx, struct rts_tracked *tracked,
+static __noinline int wait_ends(void *ctx, struct rts_tracked *tracked,
 		const struct lock_taken *taken)
 {
-	struct rts_tracker_hit *hit = tracker_measured(tracked);
+	struct rts_tracker_hit *hit = tracker_counts_known(tracked) ? tracker_told(tracked) : 0;
 
 	if (hit) {
 		if (tracker_config.stacks)
@@ -258,19 +290,34 @@ static __always_inline void wait_ends(void *ctx, struct rts_tracked *tracked,
 		tracker_send(hit);
 	}
 	if (!taken || tracked->series != MUTEX || !lock_held(tracked, taken))
-		return;
-	hit = tracker_measured(tracked);
-	if (hit)
-		tracker_send(hit);
+		return 0;
+	if (tracker_counts_known(tracked))
+		tracker_tells(tracked);
+	return 0;
 }
 
-// Who has a mutex from here on, of one that is followed. An element of such a table may become
-// another one's while it is looked at: it is written as a whole.
+static __always_inline const struct lock_taken *lock_taken_last(rts_u64 lock)
+{
+	struct lock_slot *slot = lock_slot(lock);
+
+	if (slot && slot->lock == lock)
+		return &slot->taken;
+	return locks_in_table ? bpf_map_lookup_elem(&lock_taken, &lock) : 0;
+}
+
+// Who has a mutex from here on, of one that is followed. An element of the table may become another
+// one's while it is looked at: it is written as a whole.
 static __always_inline void lock_takes(rts_u64 lock, const struct lock_taken *before,
 		rts_u64 now_ns)
 {
 	struct lock_taken taken = { .known_ns = before->known_ns, .at_ns = now_ns };
+	struct lock_slot *slot = lock_slot(lock);
 
+	if (slot && slot->lock == lock) {
+		task_describe(&slot->taken.by, bpf_get_current_task_btf());
+		slot->taken.at_ns = now_ns;
+		return;
+	}
 	task_describe(&taken.by, bpf_get_current_task_btf());
 	bpf_map_update_elem(&lock_taken, &lock, &taken, BPF_EXIST);
 }
@@ -291,16 +338,16 @@ int BPF_PROG(contention_end, void *lock, int result)
 		plain_ends(ctx, current, wait);
 		return 0;
 	}
-	open = bpf_map_lookup_elem(&tracker_open, &key);
+	open = open_find(key);
 	// Who does not count may have taken what others wait for.
 	if (!result && (!open || open->tracked.series == MUTEX))
-		taken = bpf_map_lookup_elem(&lock_taken, &address);
+		taken = lock_taken_last(address);
 	if (!open && !taken)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	if (open) {
 		tracked = open->tracked;
-		bpf_map_delete_elem(&tracker_open, &key);
+		open_ends(key);
 		if (tracked.key == address && tracked.group == who) {
 			// Waits of different waiters for one lock are one row.
 			tracked.group = 0;

@@ -3,9 +3,10 @@
 // Packets that come in: from the stack's receive to the copy into a program's memory, or to the
 // place where they are dropped, with the reason. Key is the interface and the reason, detail the
 // bytes, the label the interface's name. The task is the one that takes it, or in whose time it is
-// dropped. A packet that is merged into another one before it is taken is gone without a word: the
-// table keeps what came last.
+// dropped. A packet that is merged into another one before it is taken is gone without a word: what
+// is in a place that the next one takes goes to the table, which keeps what came last.
 
+#include "slots.h"
 #include "tasks.h"
 
 enum { COPIED = 0, DROPPED = 1 };
@@ -37,6 +38,58 @@ struct {
 	__type(value, struct packet);
 } tracker_packets SEC(".maps");
 
+struct packet_slot {
+	rts_u64 skb;
+	struct packet packet;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << SLOTS_BITS);
+	__type(key, rts_u32);
+	__type(value, struct packet_slot);
+} packet_slots SEC(".maps");
+
+// Something has ever been in the table.
+static volatile rts_u32 packets_in_table;
+
+static __always_inline struct packet_slot *packet_slot(rts_u64 skb)
+{
+	return LOOKUP(packet_slots, slot_of(skb));
+}
+
+static __noinline void to_table(rts_u64 skb, const struct packet *packet)
+{
+	packets_in_table = 1;
+	if (bpf_map_update_elem(&tracker_packets, &skb, packet, BPF_ANY))
+		TRACKER_LOSS(full);
+}
+
+// In the place of whatever was there, which may have been merged long ago.
+static __always_inline void comes_in(rts_u64 skb, const struct packet *packet)
+{
+	struct packet_slot *slot = packet_slot(skb);
+	struct packet before;
+	rts_u64 other;
+
+	if (!slot)
+		return;
+	other = slot->skb;
+	if (other == SLOT_WRITTEN ||
+	    __sync_val_compare_and_swap(&slot->skb, other, SLOT_WRITTEN) != other) {
+		to_table(skb, packet);
+		return;
+	}
+	if (other && other != skb) {
+		before = slot->packet;
+		to_table(other, &before);
+	}
+	if (packets_in_table)
+		bpf_map_delete_elem(&tracker_packets, &skb);
+	slot->packet = *packet;
+	slot_hands_over(&slot->skb, skb);
+}
+
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 {
@@ -51,8 +104,7 @@ int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 	packet.head = (rts_u64)skb->head;
 	__builtin_memcpy(packet.name, device->name, RTS_COMM_LENGTH);
 	packet.begin_ns = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&tracker_packets, &address, &packet, BPF_ANY))
-		TRACKER_LOSS(full);
+	comes_in(address, &packet);
 	return 0;
 }
 
@@ -60,28 +112,34 @@ int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 static __always_inline bool take(struct packet *packet, const struct sk_buff *skb)
 {
 	rts_u64 address = (rts_u64)skb;
-	struct packet *found = bpf_map_lookup_elem(&tracker_packets, &address);
+	struct packet_slot *slot = packet_slot(address);
+	struct packet *found;
 
-	if (!found)
-		return false;
-	*packet = *found;
-	bpf_map_delete_elem(&tracker_packets, &address);
+	if (slot && slot->skb == address) {
+		*packet = slot->packet;
+		if (!slot_frees(&slot->skb, address))
+			return false;
+	} else {
+		if (!packets_in_table ||
+		    !(found = bpf_map_lookup_elem(&tracker_packets, &address)))
+			return false;
+		*packet = *found;
+		bpf_map_delete_elem(&tracker_packets, &address);
+	}
 	return packet->head == (rts_u64)skb->head && packet->ifindex == (rts_u32)skb->skb_iif;
 }
 
 static __always_inline void measured(const struct packet *packet, rts_u32 reason, rts_u8 series)
 {
 	rts_u64 key = (rts_u64)packet->ifindex << 32 | reason;
-	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
 
 	tracker_ends(&tracked, packet->begin_ns, bpf_ktime_get_ns(), key, series);
 	tracked.detail = packet->bytes;
 	task_describe(&tracked.task, bpf_get_current_task_btf());
 	__builtin_memcpy(tracked.label, packet->name, RTS_COMM_LENGTH);
-	hit = tracker_measured(&tracked);
-	if (hit)
-		tracker_send(hit);
+	if (tracker_counts_known(&tracked))
+		tracker_tells(&tracked);
 }
 
 // The first copy of a packet counts: who reads it in pieces copies it several times.
@@ -110,7 +168,11 @@ SEC("tp_btf/consume_skb")
 int BPF_PROG(consume_skb, struct sk_buff *skb)
 {
 	rts_u64 address = (rts_u64)skb;
+	struct packet_slot *slot = packet_slot(address);
 
-	bpf_map_delete_elem(&tracker_packets, &address);
+	if (slot && slot_frees(&slot->skb, address))
+		return 0;
+	if (packets_in_table)
+		bpf_map_delete_elem(&tracker_packets, &address);
 	return 0;
 }

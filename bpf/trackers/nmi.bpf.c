@@ -10,17 +10,15 @@ int BPF_PROG(nmi_handler, void *handler, rts_s64 took_ns, int handled)
 {
 	rts_u64 now_ns = bpf_ktime_get_ns(), key = (rts_u64)handler;
 	struct task_struct *current = bpf_get_current_task_btf();
-	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
 
 	// Of the handlers of an interrupt, those that it was not for.
-	if (!handled || took_ns < 0 || !filter_cpu() || !tracker_only(key) ||
+	if (!handled || took_ns < 0 || !tracker_cpu() || !tracker_only(key) ||
 	    !tracker_wants_interrupted(current))
 		return 0;
 	tracker_ends(&tracked, now_ns - took_ns, now_ns, key, 0);
 	task_describe(&tracked.task, current);
-	hit = tracker_measured(&tracked);
-	if (hit)
-		tracker_send(hit);
+	if (tracker_counts_known(&tracked))
+		tracker_tells(&tracked);
 	return 0;
 }

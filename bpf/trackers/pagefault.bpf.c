@@ -30,8 +30,6 @@ static __always_inline int ends(rts_u8 series)
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct tracker_task *state = tracker_task(current);
 	struct tracker_interval interval = {};
-	struct rts_tracker_hit *hit;
-	struct rts_tracked tracked;
 
 	if (!state || !state->begin_ns)
 		return 0;
@@ -41,15 +39,7 @@ static __always_inline int ends(rts_u8 series)
 	interval.label = current->comm;
 	interval.series = series;
 	state->begin_ns = 0;
-	if (!tracker_counts(&interval))
-		return 0;
-	tracker_of(&tracked, &interval);
-	tracked.detail = state->detail;
-	task_describe(&tracked.task, current);
-	hit = tracker_told(&tracked);
-	if (hit)
-		tracker_send(hit);
-	return 0;
+	return tracker_counts(&interval) ? tracker_tells_current(&interval, state->detail) : 0;
 }
 
 SEC("perf_event")

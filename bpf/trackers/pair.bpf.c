@@ -138,7 +138,7 @@ static __noinline struct rts_tracker_hit *pair_ends(void *ctx, struct rts_pair_f
 	tracked.group = pair_group(&frame->key);
 	__builtin_memcpy(tracked.label, frame->key.text, RTS_COMM_LENGTH);
 	task_describe(&tracked.other, bpf_get_current_task_btf());
-	hit = tracker_measured(&tracked);
+	hit = tracker_counts_known(&tracked) ? tracker_told(&tracked) : 0;
 	if (!hit)
 		return 0;
 	if (tracker_config.stacks)

@@ -25,7 +25,7 @@ static __always_inline int begins(rts_u32 series, rts_u64 ip)
 {
 	struct section *section = LOOKUP(tracker_sections, series);
 
-	if (!section || !filter_cpu() || !tracker_only(ip) ||
+	if (!section || !tracker_cpu() || !tracker_only(ip) ||
 	    !tracker_wants_interrupted(bpf_get_current_task_btf()))
 		return 0;
 	section->key = ip;
@@ -44,7 +44,7 @@ static __always_inline int ends(void *ctx, rts_u32 series)
 	tracker_ends(&tracked, section->begin_ns, bpf_ktime_get_ns(), section->key, series);
 	section->begin_ns = 0;
 	task_describe(&tracked.task, bpf_get_current_task_btf());
-	hit = tracker_measured(&tracked);
+	hit = tracker_counts_known(&tracked) ? tracker_told(&tracked) : 0;
 	if (!hit)
 		return 0;
 	if (tracker_config.stacks)

@@ -180,15 +180,22 @@ struct rts_pair_seen {
 	rts_s32 tid;
 };
 
-// Beside `struct rts_config`, which has the thresholds, the targets and the limits.
+// Beside `struct rts_config`, which has the thresholds, the targets and the limits. What each call
+// asks comes first, again where the other one has it: one line of memory.
 struct rts_tracker_config {
-	rts_u64 only[RTS_ONLY_MAX]; // keys
+	rts_u64 threshold_ns;
+	rts_u64 waiting_ns;
 	rts_s64 preempt_count_offset; // from this CPU's run queue; 0: unknown
+	rts_s32 prio_max;
 	rts_u32 only_length;        // 0: any
+	rts_u8 target_kind;
+	rts_u8 cpus_filtered;
+	rts_u8 turns;               // user space turns the halves of the counters over
 	rts_u8 stacks;
 	rts_u8 oracle; // every event that it saw goes into a ring, too
-	rts_u8 padding[2];
+	rts_u8 padding[3];
 	char name[RTS_COMM_LENGTH]; // the tracker's
+	rts_u64 only[RTS_ONLY_MAX]; // keys
 };
 
 #endif

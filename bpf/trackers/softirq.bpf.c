@@ -29,17 +29,8 @@ static __always_inline int measured(rts_u64 begin_ns, rts_u64 now_ns, rts_u32 nu
 		.key = number,
 		.series = series,
 	};
-	struct rts_tracker_hit *hit;
-	struct rts_tracked tracked;
 
-	if (!tracker_counts(&interval))
-		return 0;
-	tracker_of(&tracked, &interval);
-	task_describe(&tracked.task, bpf_get_current_task_btf());
-	hit = tracker_told(&tracked);
-	if (hit)
-		tracker_send(hit);
-	return 0;
+	return tracker_counts(&interval) ? tracker_tells_current(&interval, 0) : 0;
 }
 
 // Raised again while it is raised, it runs once: what waits has waited since the first time.
@@ -64,7 +55,7 @@ int BPF_PROG(softirq_entry, unsigned int number)
 	raised_ns = vector->raised_ns;
 	vector->raised_ns = 0;
 	vector->begin_ns = 0;
-	if (!filter_cpu() || !tracker_only(number) ||
+	if (!tracker_cpu() || !tracker_only(number) ||
 	    !tracker_wants_interrupted(bpf_get_current_task_btf()))
 		return 0;
 	vector->begin_ns = bpf_ktime_get_ns();

@@ -6,60 +6,47 @@
 #ifndef RTSCOPE_TRACKERS_STAGES_H
 #define RTSCOPE_TRACKERS_STAGES_H
 
+#include "open.h"
 #include "tasks.h"
 
 // The intervals of work that is asked for here and runs there.
 enum { ASKED = 0, RUNS = 1 };
 
-static __always_inline void stage_opens(rts_u64 number, const struct rts_tracker_open *open)
-{
-	if (bpf_map_update_elem(&tracker_open, &number, open, BPF_ANY))
-		TRACKER_LOSS(full);
-}
-
 static __always_inline void stage_ends(struct rts_tracked *tracked, rts_u64 begin_ns,
 		rts_u64 now_ns, rts_u8 series)
 {
-	struct rts_tracker_hit *hit;
-
 	tracked->begin_ns = begin_ns;
 	tracked->end_ns = now_ns;
 	tracked->series = series;
 	tracked->cpu = bpf_get_smp_processor_id();
-	hit = tracker_measured(tracked);
-	if (hit)
-		tracker_send(hit);
+	if (tracker_counts_known(tracked))
+		tracker_tells(tracked);
 }
 
 // What was asked for under one number runs from here on, under another one: the first may be freed
 // or used again meanwhile.
 static __always_inline void run_begins(rts_u64 asked, rts_u64 run)
 {
-	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &asked), running = {};
 	rts_u64 now_ns = bpf_ktime_get_ns();
+	struct rts_tracker_open running;
 
-	if (!open)
+	if (!open_take(asked, &running))
 		return;
-	running.tracked = open->tracked;
-	bpf_map_delete_elem(&tracker_open, &asked);
 	task_describe(&running.tracked.other, bpf_get_current_task_btf());
 	stage_ends(&running.tracked, running.tracked.begin_ns, now_ns, ASKED);
 	running.tracked.begin_ns = now_ns;
 	running.tracked.end_ns = 0;
 	running.tracked.series = RUNS;
-	stage_opens(run, &running);
+	open_begins(run, &running);
 }
 
 static __always_inline void run_ends(rts_u64 run)
 {
-	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &run);
-	struct rts_tracked tracked;
+	rts_u64 now_ns = bpf_ktime_get_ns();
+	struct rts_tracker_open open;
 
-	if (!open)
-		return;
-	tracked = open->tracked;
-	bpf_map_delete_elem(&tracker_open, &run);
-	stage_ends(&tracked, tracked.begin_ns, bpf_ktime_get_ns(), RUNS);
+	if (open_take(run, &open))
+		stage_ends(&open.tracked, open.tracked.begin_ns, now_ns, RUNS);
 }
 
 #endif

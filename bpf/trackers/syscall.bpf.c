@@ -7,6 +7,7 @@
 #define TRACKER_OPEN_IN_TASKS
 #define TRACKER_KEEPS_STACKS
 #define TRACKER_SMALL_KEYS
+#include "calls.h"
 #include "tasks.h"
 
 SEC("tp_btf/sys_enter")
@@ -15,7 +16,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct tracker_task *state;
 
-	if (regs_of_32_bits(regs))
+	if (call_of_32_bits(current, regs))
 		number |= RTS_CALL_OF_32_BITS;
 	if (!tracker_only(number))
 		return 0;
@@ -31,25 +32,14 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	return 0;
 }
 
-// A call that was in progress when the tracker began has no beginning: it is not measured.
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
+// Somebody wants to know of a call that was counted.
+static __noinline int tells(const struct tracker_interval *interval,
+		const struct tracker_task *state, struct task_struct *current, rts_u64 result)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
-	struct tracker_task *state = tracker_task(current);
-	struct tracker_interval interval = {};
 	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
 
-	if (!state || !state->begin_ns)
-		return 0;
-	interval.begin_ns = state->begin_ns;
-	interval.end_ns = bpf_ktime_get_ns();
-	interval.key = state->key;
-	state->begin_ns = 0;
-	if (!tracker_counts(&interval))
-		return 0;
-	tracker_of(&tracked, &interval);
+	tracker_of(&tracked, interval);
 	tracked.detail = result;
 	task_describe(&tracked.task, current);
 	hit = tracker_told(&tracked);
@@ -58,6 +48,23 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	tracker_take_kept_stack(&hit->stack, current, state);
 	tracker_send(hit);
 	return 0;
+}
+
+// A call that was in progress when the tracker began has no beginning: it is not measured.
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct tracker_task *state = tracker_task(current);
+	struct tracker_interval interval = {};
+
+	if (!state || !state->begin_ns)
+		return 0;
+	interval.begin_ns = state->begin_ns;
+	interval.end_ns = bpf_ktime_get_ns();
+	interval.key = state->key;
+	state->begin_ns = 0;
+	return tracker_counts(&interval) ? tells(&interval, state, current, result) : 0;
 }
 
 // Back on a CPU inside a call that is late by now: where it waited. Only with stacks.

@@ -61,7 +61,7 @@ int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 	rts_u64 key = (rts_u64)timer->function;
 	struct function *outer = LOOKUP(tracker_functions, 0), *function;
 
-	if (!outer || !filter_cpu() || !tracker_only(key) ||
+	if (!outer || !tracker_cpu() || !tracker_only(key) ||
 	    !tracker_wants_interrupted(bpf_get_current_task_btf()))
 		return 0;
 	function = outer->begin_ns ? LOOKUP(tracker_functions, 1) : outer;

@@ -29,7 +29,8 @@ struct tracker_task {
 	rts_u8 series;
 	rts_u8 reported;  // it was sent although it had not ended
 	rts_u8 has_stack; // its place in `tracker_stacks` is of this interval
-	rts_u8 padding[5];
+	rts_u8 sure;      // `detail` needs no proof
+	rts_u8 padding[4];
 	struct meant meant;
 #ifdef TRACKER_IN_TASKS
 	TRACKER_IN_TASKS of_tracker; // what this tracker keeps besides
@@ -77,8 +78,9 @@ struct {
 // Which half is written now.
 volatile rts_u32 tracker_side SEC(".bss.side");
 
-#define SERIES_OF(series) \
-	LOOKUP(tracker_series, (tracker_side & 1) * RTS_SERIES_MAX + (series))
+#define SERIES_OF(series)                                                    \
+	LOOKUP(tracker_series,                                               \
+	       (tracker_config.turns ? tracker_side & 1 : 0) * RTS_SERIES_MAX + (series))
 
 #ifdef TRACKER_KEY_HISTOGRAMS
 struct {
@@ -145,12 +147,18 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } tracker_hits SEC(".maps");
 
-#define TRACKER_LOSS(field)                                                \
-	do {                                                               \
-		struct rts_tracker_losses *losses = LOOKUP(tracker_losses, 0); \
-		if (losses)                                                \
-			losses->field++;                                   \
-	} while (0)
+// Of `struct rts_tracker_losses` the counter at this place. Apart, as all that is rare: what each
+// call runs through lies together.
+static __noinline int tracker_loses(rts_u32 place)
+{
+	struct rts_tracker_losses *losses = LOOKUP(tracker_losses, 0);
+
+	if (losses && place < sizeof(*losses))
+		*(rts_u64 *)((void *)losses + (place & ~7u)) += 1;
+	return 0;
+}
+
+#define TRACKER_LOSS(field) tracker_loses(__builtin_offsetof(struct rts_tracker_losses, field))
 
 static __always_inline struct tracker_task *tracker_task(struct task_struct *task)
 {
@@ -163,11 +171,11 @@ static __always_inline bool tracker_wants(struct tracker_task *state, struct tas
 {
 	struct meant *meant = &state->meant;
 
-	if (task->prio > config.prio_max || (meant->ours && !meant->target))
+	if (task->prio > tracker_config.prio_max || (meant->ours && !meant->target))
 		return false;
-	if (config.target_kind == RTS_TARGET_REAL_TIME)
+	if (tracker_config.target_kind == RTS_TARGET_REAL_TIME)
 		return task->prio < PRIO_FAIR_MIN && !meant->passes;
-	return config.target_kind == RTS_TARGET_ALL || filter_named(meant, task);
+	return tracker_config.target_kind == RTS_TARGET_ALL || filter_named(meant, task);
 }
 
 // Of a task whose storage is not at hand: every task needs none.
@@ -175,9 +183,9 @@ static __always_inline bool tracker_wants_task(struct task_struct *task)
 {
 	struct tracker_task *state;
 
-	if (config.target_kind == RTS_TARGET_ALL)
-		return task->tgid != own_tgid && task->prio <= config.prio_max;
-	if (config.target_kind == RTS_TARGET_REAL_TIME && task->prio >= PRIO_FAIR_MIN)
+	if (tracker_config.target_kind == RTS_TARGET_ALL)
+		return task->tgid != own_tgid && task->prio <= tracker_config.prio_max;
+	if (tracker_config.target_kind == RTS_TARGET_REAL_TIME && task->prio >= PRIO_FAIR_MIN)
 		return false;
 	state = tracker_task(task);
 	return state && tracker_wants(state, task);
@@ -186,9 +194,15 @@ static __always_inline bool tracker_wants_task(struct task_struct *task)
 // Of a task that is interrupted: an interrupt is one whomever it interrupts, the watch too.
 static __always_inline bool tracker_wants_interrupted(struct task_struct *task)
 {
-	if (config.target_kind == RTS_TARGET_ALL)
-		return task->prio <= config.prio_max;
+	if (tracker_config.target_kind == RTS_TARGET_ALL)
+		return task->prio <= tracker_config.prio_max;
 	return tracker_wants_task(task);
+}
+
+// Whether intervals of this CPU are measured.
+static __always_inline bool tracker_cpu(void)
+{
+	return !tracker_config.cpus_filtered || filter_cpu();
 }
 
 static __always_inline bool tracker_only(rts_u64 key)
@@ -262,8 +276,15 @@ struct tracker_interval {
 	rts_u8 series;
 };
 
+// Of a name of the kernel's that is longer than a label, its beginning.
+#define tracker_label(label, name)                            \
+	do {                                                  \
+		__builtin_memcpy(label, name, RTS_COMM_LENGTH); \
+		(label)[RTS_COMM_LENGTH - 1] = 0;             \
+	} while (0)
+
 // Makes room for a row; another CPU may have done so.
-static __always_inline bool tracker_new_sum(const struct rts_tracker_key *key)
+static __noinline bool tracker_new_sum(const struct rts_tracker_key *key)
 {
 #ifdef TRACKER_KEY_HISTOGRAMS
 	struct rts_tracker_wide_sum *new = LOOKUP(tracker_new_key, 0);
@@ -279,7 +300,6 @@ static __always_inline bool tracker_new_sum(const struct rts_tracker_key *key)
 	return true;
 }
 
-#ifdef TRACKER_ROWS
 // Keys may be pointers, with which the verifier lets nobody compute: a copy of half of one is a
 // number.
 static __always_inline rts_u32 tracker_half(rts_u64 key)
@@ -291,6 +311,7 @@ static __always_inline rts_u32 tracker_half(rts_u64 key)
 	return half;
 }
 
+#ifdef TRACKER_ROWS
 // The row of a key that came first to its place in the array; none for a later one, which the table
 // has. An interrupt may come between and count in the table: both are added up.
 static __noinline struct rts_tracker_sum *tracker_row(const struct rts_tracker_key *key)
@@ -312,6 +333,16 @@ static __noinline struct rts_tracker_sum *tracker_row(const struct rts_tracker_k
 }
 #endif
 
+// The row in the table.
+static __noinline struct rts_tracker_sum *tracker_table_row(const struct rts_tracker_key *key)
+{
+	struct rts_tracker_sum *sum = bpf_map_lookup_elem(&tracker_keys, key);
+
+	if (!sum && tracker_new_sum(key))
+		sum = bpf_map_lookup_elem(&tracker_keys, key);
+	return sum;
+}
+
 static __always_inline struct rts_tracker_sum *tracker_sum(const struct tracker_interval *interval)
 {
 	struct rts_tracker_key key = {
@@ -319,8 +350,9 @@ static __always_inline struct rts_tracker_sum *tracker_sum(const struct tracker_
 		.group = interval->group,
 		.series = interval->series,
 	};
+#ifdef TRACKER_ROWS
 	struct rts_tracker_sum *sum;
-
+#endif
 #ifdef TRACKER_SMALL_KEYS
 	rts_u64 place = interval->key - RTS_SMALL_FIRST;
 
@@ -332,10 +364,7 @@ static __always_inline struct rts_tracker_sum *tracker_sum(const struct tracker_
 	if (sum)
 		return sum;
 #endif
-	sum = bpf_map_lookup_elem(&tracker_keys, &key);
-	if (!sum && tracker_new_sum(&key))
-		sum = bpf_map_lookup_elem(&tracker_keys, &key);
-	return sum;
+	return tracker_table_row(&key);
 }
 
 static __always_inline void tracker_sum_up(const struct tracker_interval *interval,
@@ -434,7 +463,7 @@ static __always_inline bool tracker_counts(const struct tracker_interval *interv
 	series->sum_ns += duration_ns;
 	series->buckets[bucket]++;
 	tracker_sum_up(interval, duration_ns, bucket);
-	return is_longest || duration_ns >= config.threshold_ns;
+	return is_longest || duration_ns >= tracker_config.threshold_ns;
 }
 
 // What was counted, with nobody in it yet.
@@ -458,11 +487,11 @@ static __always_inline struct rts_tracker_hit *tracker_told(const struct rts_tra
 		return 0;
 	if (duration_ns == series->max_ns)
 		series->worst = *tracked;
-	return duration_ns >= config.threshold_ns ? tracker_reserve(tracked) : 0;
+	return duration_ns >= tracker_config.threshold_ns ? tracker_reserve(tracked) : 0;
 }
 
-// Both, of an interval of which everything is known.
-static __always_inline struct rts_tracker_hit *tracker_measured(const struct rts_tracked *tracked)
+// Counts an interval of which everything is known, as `tracker_counts`.
+static __always_inline bool tracker_counts_known(const struct rts_tracked *tracked)
 {
 	struct tracker_interval interval = {
 		.begin_ns = tracked->begin_ns,
@@ -474,7 +503,7 @@ static __always_inline struct rts_tracker_hit *tracker_measured(const struct rts
 		.series = tracked->series,
 	};
 
-	return tracker_counts(&interval) ? tracker_told(tracked) : 0;
+	return tracker_counts(&interval);
 }
 
 // The user's own function, in a frame of its own: what is on the stack below is not for its sake.
@@ -512,10 +541,32 @@ static __always_inline void tracker_send(struct rts_tracker_hit *hit)
 	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
 }
 
+// All that is left to do of an interval that was counted and that somebody wants to know of.
+__attribute__((unused)) static __noinline int tracker_tells(const struct rts_tracked *tracked)
+{
+	struct rts_tracker_hit *hit = tracker_told(tracked);
+
+	if (hit)
+		tracker_send(hit);
+	return 0;
+}
+
+// The same of the current task's, of which little is known yet.
+__attribute__((unused)) static __noinline int
+tracker_tells_current(const struct tracker_interval *interval, rts_u64 detail)
+{
+	struct rts_tracked tracked;
+
+	tracker_of(&tracked, interval);
+	tracked.detail = detail;
+	task_describe(&tracked.task, bpf_get_current_task_btf());
+	return tracker_tells(&tracked);
+}
+
 // Whether what is open for a task is over the threshold already: then a stack is worth its cost.
 static __always_inline bool tracker_is_late(const struct tracker_task *state, rts_u64 now_ns)
 {
-	return state->begin_ns && now_ns - state->begin_ns >= config.threshold_ns;
+	return state->begin_ns && now_ns - state->begin_ns >= tracker_config.threshold_ns;
 }
 
 static __always_inline void tracker_take_kept_stack(struct rts_stack *to, struct task_struct *task,

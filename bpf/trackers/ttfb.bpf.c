@@ -81,7 +81,7 @@ int BPF_PROG(inet_sock_set_state, const struct sock *sk, const int before, const
 	rts_u64 address = (rts_u64)sk;
 
 	if (now == TCP_CLOSE) {
-		bpf_map_delete_elem(&tracker_open, &address);
+		open_ends(address);
 		return 0;
 	}
 	if (before != TCP_SYN_RECV || now != TCP_ESTABLISHED)
@@ -91,7 +91,7 @@ int BPF_PROG(inet_sock_set_state, const struct sock *sk, const int before, const
 	tracker_nobody(&open.tracked.other);
 	peer_of(&open.tracked, sk);
 	open.tracked.begin_ns = bpf_ktime_get_ns();
-	stage_opens(address, &open);
+	open_begins(address, &open);
 	return 0;
 }
 
@@ -123,13 +123,13 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	now_ns = bpf_ktime_get_ns();
 	address = (rts_u64)sk;
 	if (!tracker_wants_task(current)) {
-		bpf_map_delete_elem(&tracker_open, &address);
+		open_ends(address);
 		return 0;
 	}
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	if (family != AF_INET && family != AF_INET6)
 		return 0;
-	open = bpf_map_lookup_elem(&tracker_open, &address);
+	open = open_find(address);
 	established_ns = open ? open->tracked.begin_ns : 0;
 	peer_of(&new.tracked, sk);
 	task_describe(&new.tracked.task, current);
@@ -140,7 +140,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	new.tracked.begin_ns = now_ns;
 	new.tracked.end_ns = 0;
 	new.tracked.series = TO_FIRST_BYTE;
-	stage_opens(address, &new);
+	open_begins(address, &new);
 	return 0;
 }
 
@@ -151,12 +151,11 @@ int BPF_PROG(sock_send_length, struct sock *sk, int sent)
 	struct rts_tracker_open *open;
 	struct rts_tracked tracked;
 
-	if (sent <= 0 || !(open = bpf_map_lookup_elem(&tracker_open, &address)) ||
-	    open->tracked.series != TO_FIRST_BYTE)
+	if (sent <= 0 || !(open = open_find(address)) || open->tracked.series != TO_FIRST_BYTE)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	tracked = open->tracked;
-	bpf_map_delete_elem(&tracker_open, &address);
+	open_ends(address);
 	task_describe(&tracked.other, bpf_get_current_task_btf());
 	stage_ends(&tracked, tracked.begin_ns, now_ns, TO_FIRST_BYTE);
 	return 0;

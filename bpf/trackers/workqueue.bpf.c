@@ -38,8 +38,8 @@ int BPF_PROG(workqueue_queue_work, int cpu, struct pool_workqueue *pool, struct 
 	open.tracked.series = ASKED;
 	open.tracked.other.tid = -1;
 	task_describe(&open.tracked.task, current);
-	bpf_probe_read_kernel_str(open.tracked.label, RTS_COMM_LENGTH, pool->wq->name);
-	stage_opens((rts_u64)work, &open);
+	tracker_label(open.tracked.label, pool->wq->name);
+	open_begins((rts_u64)work, &open);
 	return 0;
 }
 

@@ -188,13 +188,19 @@ pub struct RawPairSeen {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawConfig {
-    pub only: [u64; ONLY_MAX],
+    pub threshold_ns: u64,
+    pub waiting_ns: u64,
     pub preempt_count_offset: i64,
+    pub prio_max: i32,
     pub only_length: u32,
+    pub target_kind: u8,
+    pub cpus_filtered: u8,
+    pub turns: u8,
     pub stacks: u8,
     pub oracle: u8,
-    pub padding: [u8; 2],
+    pub padding: [u8; 3],
     pub name: [u8; raw::COMM_LENGTH],
+    pub only: [u64; ONLY_MAX],
 }
 
 macro_rules! plain {

@@ -53,13 +53,19 @@ fn claims() -> Claims {
         RawConfig,
         "rts_tracker_config",
         [
-            only,
+            threshold_ns,
+            waiting_ns,
             preempt_count_offset,
+            prio_max,
             only_length,
+            target_kind,
+            cpus_filtered,
+            turns,
             stacks,
             oracle,
             padding,
-            name
+            name,
+            only
         ]
     );
     pair_claims(&mut claims);

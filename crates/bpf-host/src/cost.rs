@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use abi::{Histogram, raw};
 use event::Result;
+use libbpf_rs::{Link, Object};
 
 use crate::config::WatchConfig;
+use crate::features::{has_tracepoint, vmlinux};
 use crate::load::Load;
 use crate::object;
 use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs};
@@ -92,10 +94,14 @@ pub struct TrackerCost {
     /// The average over that of an empty program on `sched_switch` in the same seconds, which is
     /// the measuring.
     pub average_over_empty_ns: f64,
+    /// The same over that of an empty program in this one's place, in the seconds after: what is
+    /// left is the program's own, without what is cold for whoever comes there. None of programs
+    /// that are at no tracepoint.
+    pub average_over_empty_there_ns: Option<f64>,
 }
 
-/// Runs a tracker of all tasks and an empty program side by side for `duration`, under whatever
-/// runs on the machine.
+/// Runs a tracker of all tasks and an empty program side by side for `duration`, and then for as
+/// long empty programs in the tracker's place, under whatever runs on the machine.
 ///
 /// # Errors
 /// Those of [`TrackerWatch::start`], and when the kernel may not measure.
@@ -121,14 +127,47 @@ pub fn measure_tracker_cost(
     let before = costs();
     std::thread::sleep(duration);
     let after = costs();
-    let empty_ns = averages(&before.0, &after.0).next();
-    let empty_ns = empty_ns.map_or(0.0, |(_, _, average_ns)| average_ns);
+    let average_ns = |before: &[ProgramCost], after: &[ProgramCost]| {
+        averages(before, after).next().map(|(_, _, ns)| ns)
+    };
+    let empty_ns = average_ns(&before.0, &after.0).unwrap_or(0.0);
+    drop(watch);
+    let there = empty_at(before.1.iter().map(|cost| cost.program.as_str()))?;
+    let costs_there = || there.iter().map(|(_, object, _)| program_costs(object));
+    let before_there: Vec<_> = costs_there().collect();
+    std::thread::sleep(duration);
+    let empty_there_ns = |program: &str| {
+        let mut places = there.iter().zip(&before_there);
+        let ((_, object, _), before) = places.find(|((place, ..), _)| place == program)?;
+        average_ns(before, &program_costs(object))
+    };
     let cost = |(program, calls, average_ns): (&str, u64, f64)| TrackerCost {
         program: program.to_owned(),
         calls,
         average_over_empty_ns: average_ns - empty_ns,
+        average_over_empty_there_ns: empty_there_ns(program).map(|there| average_ns - there),
     };
     Ok(averages(&before.1, &after.1).map(cost).collect())
+}
+
+/// A program that does nothing at each of these tracepoints; what is no tracepoint is left out.
+fn empty_at<'p>(places: impl Iterator<Item = &'p str>) -> Result<Vec<(String, Object, Vec<Link>)>> {
+    let btf = vmlinux();
+    let is_there = |place: &&str| btf.as_ref().is_some_and(|btf| has_tracepoint(btf, place));
+    let empty = |place: &str| {
+        let mut opened = object::open(object::EMPTY)?;
+        for mut program in opened.progs_mut() {
+            if program.name() == "nothing" {
+                program
+                    .set_attach_target(0, Some(place.to_owned()))
+                    .map_err(|error| object::explain("prepare", &error))?;
+            }
+        }
+        let object = object::load(opened, |name| name == "nothing")?;
+        let links = object::attach(&object, |_| true)?;
+        Ok((place.to_owned(), object, links))
+    };
+    places.filter(is_there).map(empty).collect()
 }
 
 /// Of the programs that ran in between: name, calls and nanoseconds a call.

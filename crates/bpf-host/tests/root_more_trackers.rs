@@ -1,12 +1,12 @@
-//! Check on the running kernel that the trackers of packets, connections, locks and calls between
-//! CPUs measure what happened: threads of ours do it and write down when.
+//! Check on the running kernel that the trackers of packets, connections, locks, futexes and calls
+//! between CPUs measure what happened: threads of ours do it and write down when.
 
 mod scene;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration as Time;
 
 use bpf_host::trackers::{Tracker, TrackerConfig, TrackerWatch, drop_reason};
@@ -247,7 +247,9 @@ fn a_call_to_another_cpu_is_measured_from_its_request_to_its_end() {
         return;
     }
     barrier(REGISTER);
-    let mut watch = start("ipi", of_scene(), vec![]);
+    // Not of who is called: what interrupts that one may ask for calls as well.
+    let caller = TaskPattern::parse("scene-caller").expect("names a task");
+    let mut watch = start("ipi", Targets::Tasks(vec![caller]), vec![]);
     let busy = Busy::start("scene-busy", STAGE, std::hint::spin_loop);
     let (_, spans, _) = played("scene-caller", ASIDE, || {
         let span = |_| {
@@ -435,5 +437,199 @@ fn what_a_mutex_was_held_while_another_waited_is_told_with_both() {
             .iter()
             .any(|(begin, end)| (*begin..=*end).contains(&begin_ns));
         assert!(inside, "{held:?}");
+    }
+}
+
+/// Ways into the kernel to wait for a futex, beside the call of old that programs of 64 bits make.
+#[derive(Clone, Copy, Debug)]
+enum FutexCall {
+    /// `futex_wait`, as of Linux 6.7.
+    Wait,
+    /// `futex_waitv`, as of 5.16.
+    WaitOfSeveral,
+    /// `futex` of the table for programs of 32 bits.
+    #[cfg(target_arch = "x86_64")]
+    Of32Bits,
+}
+
+const FUTEX_WAITV: libc::c_long = 449;
+const FUTEX_WAKE: libc::c_long = 454;
+const FUTEX_WAIT: libc::c_long = 455;
+/// A word of 32 bits of this process alone.
+const FUTEX_FLAGS: u32 = 2 | 128;
+
+/// `struct futex_waitv`.
+#[repr(C)]
+struct FutexWaiter {
+    value: u64,
+    word: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+/// Waits until the word is no longer 0; what the call returned.
+fn wait_by(call: FutexCall, word: &AtomicU32) -> i64 {
+    let address = word.as_ptr() as u64;
+    let waiter = |word| FutexWaiter {
+        value: 0,
+        word,
+        flags: FUTEX_FLAGS,
+        reserved: 0,
+    };
+    let other = AtomicU32::new(0);
+    let waiters = [waiter(address), waiter(other.as_ptr() as u64)];
+    let (none, all, monotonic) = (0_u64, u64::from(u32::MAX), libc::CLOCK_MONOTONIC);
+    // SAFETY: the words and the list live for the call.
+    let result = unsafe {
+        match call {
+            FutexCall::Wait => libc::syscall(
+                FUTEX_WAIT,
+                address,
+                0_u64,
+                all,
+                FUTEX_FLAGS,
+                none,
+                monotonic,
+            ),
+            FutexCall::WaitOfSeveral => {
+                libc::syscall(FUTEX_WAITV, waiters.as_ptr(), 2, 0, none, monotonic)
+            }
+            #[cfg(target_arch = "x86_64")]
+            FutexCall::Of32Bits => return futex_of_32_bits(address),
+        }
+    };
+    match result {
+        -1 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)),
+        result => result,
+    }
+}
+
+/// The same of programs of 32 bits: a word below 4 GiB.
+#[cfg(target_arch = "x86_64")]
+fn futex_of_32_bits(address: u64) -> i64 {
+    const FUTEX_OF_32_BITS: u64 = 240;
+    let mut result = FUTEX_OF_32_BITS;
+    // SAFETY: nothing but the word is looked at; a call of 32 bits may lose these registers.
+    unsafe {
+        std::arch::asm!(
+            "xchg rbx, {word}",
+            "int 0x80",
+            "xchg rbx, {word}",
+            word = inout(reg) address => _,
+            inout("rax") result,
+            in("rcx") libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            in("rdx") 0,
+            in("rsi") 0,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+    result as i32 as i64
+}
+
+/// A word that programs of 32 bits reach.
+fn low_word() -> &'static AtomicU32 {
+    #[cfg(target_arch = "x86_64")]
+    let low = libc::MAP_32BIT;
+    #[cfg(not(target_arch = "x86_64"))]
+    let low = 0;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | low;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a page of our own, which stays.
+    unsafe {
+        let page = libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0);
+        assert_ne!(page, libc::MAP_FAILED, "no page");
+        &*page.cast::<AtomicU32>()
+    }
+}
+
+#[test]
+fn a_wait_for_a_futex_is_measured_whichever_call_it_is() {
+    let _privileged = testkit::privileged();
+    for call in [
+        FutexCall::Wait,
+        FutexCall::WaitOfSeveral,
+        #[cfg(target_arch = "x86_64")]
+        FutexCall::Of32Bits,
+    ] {
+        let mut watch = start("futex", of_scene(), vec![]);
+        let word = low_word();
+        let waked = std::thread::spawn(move || {
+            become_task("scene-waker", ASIDE, 0);
+            std::thread::sleep(Time::from_millis(30));
+            word.store(1, Ordering::SeqCst);
+            // Whichever of the two this kernel has.
+            let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+            let address = word.as_ptr();
+            // SAFETY: the word stays.
+            unsafe {
+                if libc::syscall(FUTEX_WAKE, address, u64::from(u32::MAX), 1, FUTEX_FLAGS) < 0 {
+                    libc::syscall(libc::SYS_futex, address, wake, 1);
+                }
+            }
+        });
+        let (begin_ns, result, end_ns) = played("scene-waiter", STAGE, || wait_by(call, word));
+        waked.join().expect("the one who wakes");
+        if result == -i64::from(libc::ENOSYS) {
+            testkit::skip(
+                &format!("a_wait_for_a_futex_is_measured_whichever_call_it_is ({call:?})"),
+                "this kernel has no such call",
+            );
+            continue;
+        }
+        assert!(result >= 0, "{call:?}: {result}");
+        let waits = intervals(&mut watch, 1);
+        let of_word = |tracked: &&Tracked| tracked.key == word.as_ptr() as u64;
+        let waits: Vec<_> = waits.iter().filter(of_word).collect();
+        assert_eq!(waits.len(), 1, "{call:?}: {waits:#?}");
+        assert!(is_within(waits[0], begin_ns, end_ns), "{call:?}: {waits:?}");
+        let waker = waits[0].other.as_ref().expect("who woke it");
+        assert_eq!(waker.comm, "scene-waker", "{call:?}");
+    }
+}
+
+/// A mutex of another library than the GNU C library's: what lies where that has the owner is data.
+#[test]
+fn a_number_beside_a_futex_is_no_owner_unless_it_wakes() {
+    let _privileged = testkit::privileged();
+    let mut watch = start("futex", of_scene(), vec![]);
+    let word = low_word();
+    // SAFETY: the page is this test's own.
+    let data = unsafe { &*word.as_ptr().add(2).cast::<AtomicU32>() };
+    let private = libc::FUTEX_PRIVATE_FLAG;
+    let wakes = |name: &'static str| {
+        std::thread::spawn(move || {
+            become_task(name, ASIDE, 0);
+            if name == "scene-owner" {
+                // SAFETY: asks for a number.
+                let tid = unsafe { libc::syscall(libc::SYS_gettid) };
+                data.store(tid as u32, Ordering::SeqCst);
+            }
+            std::thread::sleep(Time::from_millis(30));
+            let (address, wake) = (word.as_ptr(), libc::FUTEX_WAKE | private);
+            // SAFETY: the word stays.
+            unsafe { libc::syscall(libc::SYS_futex, address, wake, 1) };
+        })
+    };
+    for (name, owner) in [("scene-other", false), ("scene-owner", true)] {
+        word.store(2, Ordering::SeqCst);
+        data.store(7, Ordering::SeqCst);
+        let waker = wakes(name);
+        std::thread::sleep(Time::from_millis(5));
+        played("scene-waiter", STAGE, || {
+            let (address, wait) = (word.as_ptr(), libc::FUTEX_WAIT | private);
+            let none = std::ptr::null::<libc::timespec>();
+            // SAFETY: the word stays.
+            unsafe { libc::syscall(libc::SYS_futex, address, wait, 2, none) };
+        });
+        waker.join().expect("the one who wakes");
+        let waits = intervals(&mut watch, 0);
+        let waits: Vec<_> = waits
+            .iter()
+            .filter(|tracked| tracked.key == word.as_ptr() as u64)
+            .collect();
+        assert_eq!(waits.len(), 1, "{name}: {waits:#?}");
+        let by = waits[0].other.as_ref().expect("who woke it");
+        let expected = if owner { by.tid.0 as u64 } else { 0 };
+        assert_eq!(waits[0].detail, expected, "{name}: {waits:?}");
     }
 }

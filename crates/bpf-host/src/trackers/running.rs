@@ -80,7 +80,7 @@ impl TrackerWatch {
     pub fn start(tracker: &'static Tracker, config: &TrackerConfig) -> Result<TrackerWatch> {
         let mut raw = config.watch.to_raw()?;
         members::fill_namespace(&mut raw);
-        let mut own = own_config(tracker, config)?;
+        let mut own = own_config(tracker, config, &raw)?;
         if raw.waiting_ns > 0 && tracker.open == OpenIn::Nowhere {
             return Err(no_time_out(tracker));
         }
@@ -272,8 +272,19 @@ fn no_time_out(tracker: &Tracker) -> Error {
         .fix("leave --timeout away; --over reports it when it ends")
 }
 
-fn own_config(tracker: &Tracker, config: &TrackerConfig) -> Result<RawConfig> {
+/// `shared` is the configuration that it stands beside.
+fn own_config(
+    tracker: &Tracker,
+    config: &TrackerConfig,
+    shared: &raw::Config,
+) -> Result<RawConfig> {
     let mut raw: RawConfig = raw::zeroed();
+    raw.threshold_ns = shared.threshold_ns;
+    raw.waiting_ns = shared.waiting_ns;
+    raw.prio_max = shared.prio_max;
+    raw.target_kind = shared.target_kind;
+    raw.cpus_filtered = shared.cpus_filtered;
+    raw.turns = u8::from(config.turns);
     let name = tracker.name.bytes().take(raw.name.len() - 1);
     for (place, byte) in raw.name.iter_mut().zip(name) {
         *place = byte;
