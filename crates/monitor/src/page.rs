@@ -2,6 +2,7 @@
 //! longest of all.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use abi::monitor::Phase;
 use event::{Duration, Result};
@@ -116,12 +117,13 @@ fn joined(stretches: &[Stretch], many: usize) -> Vec<Stretch> {
 /// # Errors
 /// When the store cannot be read.
 pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
+    let known = store.counted(question.range)?;
     let (scope, phase) = match (question.scope, question.phase) {
         (Some(scope), Some(phase)) => (scope, phase),
-        (scope, phase) => usual(store, question.range, scope, phase)?,
+        (scope, phase) => usual(&known, scope, phase),
     };
     let mut walked = Walked::default();
-    store.read(question.range, |run, interval| {
+    store.read_kind(question.range, (scope, &phase), |run, interval| {
         walked.take(run, interval, scope, &phase);
         Ok(())
     })?;
@@ -136,10 +138,9 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
     let runs = store.runs()?;
     let last = runs.iter().filter(|(id, _)| walked.runs.contains(id));
     let last = last.map(|(_, run)| run).next_back();
-    let series = &walked.sum.series;
-    let scopes = Scope::ALL.iter();
-    let scopes = scopes.filter(|scope| series.iter().any(|one| one.scope == **scope));
-    let phases = walked.sum.kinds(scope);
+    let has = |scope: Scope| known.iter().any(|(of, _)| *of == scope);
+    let scopes = Scope::ALL.into_iter().filter(|scope| has(*scope));
+    let phases = known.iter().filter(|(of, _)| *of == scope);
     let head = &walked.sum.head;
     Ok(json!({
         "schema": "rtscope.monitor.page",
@@ -151,7 +152,7 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
         "scope": scope.name(),
         "phase": phase.name(),
         "scopes": scopes.map(|scope| scope.name()).collect::<Vec<_>>(),
-        "phases": phases.iter().map(Kind::name).collect::<Vec<_>>(),
+        "phases": phases.map(|(_, kind)| kind.name()).collect::<Vec<_>>(),
         "lost": head.lost,
         "hidden": head.hidden,
         "lost_tracked": head.lost_tracked,
@@ -174,12 +175,10 @@ fn with_late((worst, late): &(Worst, Option<Late>)) -> Value {
 
 /// What is shown to who did not choose: what there are samples of.
 fn usual(
-    store: &Store,
-    range: Range,
+    known: &BTreeSet<(Scope, Kind)>,
     scope: Option<Scope>,
     phase: Option<Kind>,
-) -> Result<(Scope, Kind)> {
-    let known = store.counted(range)?;
+) -> (Scope, Kind) {
     let has = |scope: Scope| known.iter().any(|(of, _)| *of == scope);
     let first = Scope::ALL.into_iter().find(|scope| has(*scope));
     let scope = scope.or(first).unwrap_or(Scope::RealTime);
@@ -188,7 +187,7 @@ fn usual(
         true => whole,
         false => Phase::Switch.into(),
     };
-    Ok((scope, phase.unwrap_or(usual)))
+    (scope, phase.unwrap_or(usual))
 }
 
 fn ridge_json(stretch: &Stretch) -> Value {
@@ -301,6 +300,58 @@ mod tests {
             ),
             (Some(0), Some(0))
         );
+    }
+
+    #[test]
+    fn a_page_of_one_kind_names_the_others_and_has_nothing_of_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("store.db");
+        let run = crate::Run::default();
+        let mut store = Store::create(&path, &run, 0, Limits::default()).expect("a store");
+        let queue = Kind::tracked("block", "queue", "");
+        for number in 0..2 {
+            let mut interval = sample(number);
+            let (series, worst) = (interval.series[0].clone(), interval.worst[0].clone());
+            for (scope, phase, max_us) in [
+                (Scope::RealTime, Phase::Timer.into(), 6),
+                (Scope::All, queue.clone(), 8),
+            ] {
+                let max = Duration::from_us(max_us);
+                let (phase, value) = (Kind::clone(&phase), max);
+                interval.series.push(crate::Series {
+                    scope,
+                    phase: phase.clone(),
+                    max,
+                    ..series.clone()
+                });
+                interval.worst.push(Worst {
+                    scope,
+                    phase,
+                    value,
+                    ..worst.clone()
+                });
+            }
+            store.append(interval);
+        }
+        let check = |scope: Scope, phase: &Kind, max_ns: i64, phases: &[&str]| {
+            let question = PageQuestion {
+                range: Range::ALL,
+                scope: Some(scope),
+                phase: Some(phase.clone()),
+            };
+            let page = page_json(&Store::open(&path).expect("opens"), question).expect("a page");
+            assert_eq!(page["scopes"], json!(["realtime", "all"]));
+            assert_eq!(page["phases"], json!(phases));
+            assert_eq!(page["cpus"][0]["max_ns"], max_ns, "{}", phase.name());
+            let worst = page["worst"].as_array().expect("a list");
+            assert_eq!(worst.len(), 2);
+            assert_eq!(worst[0]["phase"], phase.name());
+            assert_eq!(worst[0]["value_ns"], max_ns);
+        };
+        let of_tasks = ["timer", "switch"];
+        check(Scope::RealTime, &Phase::Switch.into(), 5_000, &of_tasks);
+        check(Scope::RealTime, &Phase::Timer.into(), 6_000, &of_tasks);
+        check(Scope::All, &queue, 8_000, &["block_queue"]);
     }
 
     #[test]

@@ -23,6 +23,26 @@ struct Has {
     kinds: BTreeMap<i64, Kind>,
 }
 
+impl Has {
+    /// The number of a phase or kind; one that no row has where the store does not know it.
+    fn number(&self, kind: &Kind) -> i64 {
+        let mut kinds = self.kinds.iter();
+        match kind.phase() {
+            Some(phase) => phase as i64,
+            None => kinds
+                .find(|(_, known)| *known == kind)
+                .map_or(-1, |(number, _)| *number),
+        }
+    }
+}
+
+/// What of each interval is read: all of it, or one phase or kind of one scope, without OSADL's
+/// form.
+enum Part<'p> {
+    All,
+    Of(Scope, &'p Kind),
+}
+
 impl Store {
     /// The runs, the oldest first, each with its number.
     ///
@@ -60,9 +80,28 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read, and what `take` returns.
-    pub fn read(
+    pub fn read(&self, range: Range, take: impl FnMut(i64, Interval) -> Result<()>) -> Result<()> {
+        self.read_part(range, &Part::All, take)
+    }
+
+    /// As [`Store::read`], of one phase or kind of one scope alone and without OSADL's form: months
+    /// are read in a moment.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub(crate) fn read_kind(
         &self,
         range: Range,
+        (scope, kind): (Scope, &Kind),
+        take: impl FnMut(i64, Interval) -> Result<()>,
+    ) -> Result<()> {
+        self.read_part(range, &Part::Of(scope, kind), take)
+    }
+
+    fn read_part(
+        &self,
+        range: Range,
+        part: &Part<'_>,
         mut take: impl FnMut(i64, Interval) -> Result<()>,
     ) -> Result<()> {
         let refused = |error| explain(&self.path, error);
@@ -71,6 +110,13 @@ impl Store {
             late: self.has(schema::HAS_LATE)?,
             key: self.has_column("key")?,
             kinds: self.kinds()?,
+        };
+        let only = match part {
+            Part::All => String::new(),
+            Part::Of(scope, kind) => {
+                let number = has.number(kind);
+                format!("AND scope = {} AND phase = {number}", *scope as u8)
+            }
         };
         let columns = format!(
             "SELECT {columns} FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id"
@@ -83,9 +129,12 @@ impl Store {
             let (id, run, head) = head(row).map_err(refused)?;
             let interval = Interval {
                 head,
-                series: self.series(id, &has)?,
-                worst: self.worst(id, &has)?,
-                linear: self.linear(id)?,
+                series: self.series(id, &has, &only)?,
+                worst: self.worst(id, &has, &only)?,
+                linear: match part {
+                    Part::All => self.linear(id)?,
+                    Part::Of(..) => Vec::new(),
+                },
                 late: match has.late {
                     true => self.rows(LATE, id, late)?,
                     false => Vec::new(),
@@ -96,10 +145,13 @@ impl Store {
         Ok(())
     }
 
-    fn series(&self, interval: i64, has: &Has) -> Result<Vec<Series>> {
-        let columns = "SELECT scope, phase, cpu, sum_ns, min_ns, max_ns, buckets FROM histogram
-                       WHERE interval = ? ORDER BY scope, phase, cpu";
-        self.rows(columns, interval, |row| {
+    /// Those of one interval; `only` are conditions more.
+    fn series(&self, interval: i64, has: &Has, only: &str) -> Result<Vec<Series>> {
+        let columns = format!(
+            "SELECT scope, phase, cpu, sum_ns, min_ns, max_ns, buckets FROM histogram
+            WHERE interval = ? {only} ORDER BY scope, phase, cpu"
+        );
+        self.rows(&columns, interval, |row| {
             let buckets: Vec<u8> = row.get(6)?;
             Ok((
                 row.get(0)?,
@@ -138,7 +190,8 @@ impl Store {
         .collect()
     }
 
-    fn worst(&self, interval: i64, has: &Has) -> Result<Vec<Worst>> {
+    /// Those of one interval; `only` are conditions more.
+    fn worst(&self, interval: i64, has: &Has, only: &str) -> Result<Vec<Worst>> {
         let (key, join) = match has.key {
             true => ("key.text", "LEFT JOIN text key ON key.id = w.key"),
             false => ("NULL", ""),
@@ -151,7 +204,7 @@ impl Store {
             LEFT JOIN text call ON call.id = w.call
             LEFT JOIN text function ON function.id = w.function
             LEFT JOIN text stack ON stack.id = w.stack {join}
-            WHERE w.interval = ? ORDER BY w.scope, w.phase"
+            WHERE w.interval = ? {only} ORDER BY w.scope, w.phase"
         );
         let rows = self.rows(&columns, interval, |row| {
             let (scope, phase): (u8, i64) = (row.get(0)?, row.get(1)?);

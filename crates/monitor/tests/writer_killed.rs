@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration as Time, Instant};
 
 use made_up::{A_DAY, Chance, EVERY_NS};
-use monitor::{Appended, Interval, Limits, Range, Run, Store};
+use monitor::{Appended, Interval, Limits, PageQuestion, Range, Run, Store, page_json};
 
 /// Names the store to the process that is killed.
 const STORE: &str = "RTSCOPE_TEST_STORE";
@@ -147,5 +147,24 @@ fn a_day_of_intervals_is_less_than_a_megabyte() {
     assert_eq!(hour.0, 12);
     let all = time(Range::ALL);
     assert_eq!(all.0, days * A_DAY);
-    println!("{days} days: {bytes} bytes, written in {written:?}, an hour {hour:?}, all {all:?}");
+    let begun = Instant::now();
+    let month = PageQuestion {
+        range: Range {
+            begin_ns: (days - 30).max(0) * 24 * hour_ns,
+            ..Range::ALL
+        },
+        scope: None,
+        phase: None,
+    };
+    let page = page_json(&store, month).expect("a page");
+    let shown = begun.elapsed();
+    assert!(
+        page["intervals"].as_i64() >= Some(days.min(30) * A_DAY),
+        "{}",
+        page["intervals"]
+    );
+    println!(
+        "{days} days: {bytes} bytes, written in {written:?}, an hour {hour:?}, all {all:?}, \
+         the page of a month {shown:?}"
+    );
 }
