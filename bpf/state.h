@@ -117,7 +117,9 @@ struct wants {
 };
 
 // The frame is first: its address is the storage's own, and the verifier allows no arithmetic on a
-// pointer that may be null, which compilers love to do before the test.
+// pointer that may be null, which compilers love to do before the test. Then comes what nearly each
+// wake-up and switch of a target touches, side by side: often another CPU has written it last, and
+// each line of its cache has to come from there.
 struct task_state {
 	struct softirq_frame softirq;
 	rts_u8 phase;
@@ -128,77 +130,77 @@ struct task_state {
 	rts_u8 stopped; // and not yet on a CPU again
 	rts_u8 has_waker_stack; // that of the last wake-up was taken
 	rts_u8 asleep; // enum rts_asleep, when it was stopped
+	rts_u8 left;    // its activation ended as it left the CPU, and it was not woken since
+	rts_u8 sleeps;  // it was woken since it computed for long: it is no task that only computes
+	rts_u8 starts; // enum starts, until it sleeps
+	rts_u8 arms;    // its sleep's timer was armed after its last sleep
+	rts_u8 spins; // it left the CPU last for a lock that other kernels spin for: that is no sleep
+	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
+	rts_u8 resumed; // its activation goes on behind a sleep
+	rts_u8 busy;    // it was at its last work for most of the time from its origin to its switch-in
 	struct meant meant;
+	rts_u64 slept_ns; // since when it sleeps, or slept last
+	rts_u64 woken_ns;
+	rts_u64 waits_ns; // its activation begins no earlier, whatever its chain says; 0: as that says
+	rts_u64 activation; // counts them; whoever begins one writes it before the chain
+	rts_u64 program_ns; // since when its program runs, which has not slept yet; 0: it has
+	rts_u64 overdue_ns; // a release of its timer passed then, and it sleeps for that now; 0: none
+	rts_u64 told; // the last one whose end somebody told
+	rts_u64 armed_ns; // until when it sleeps at most, or slept last; 0: no such time
+	rts_u64 word; // of a futex that may be a lock's, for which it sleeps; 0: none
+	rts_u64 home_at; // where it waits for work
+	rts_u64 served_ns; // when it last got work there; 0: not known
+	rts_u64 released_at; // where it slept until its timer's last release
+	rts_u64 cycle_ns; // its timer's last release, where all that was since then is known; else 0
+	rts_u8 met; // it was a target before
+	rts_u8 telling; // its end is copied, on the CPU that it leaves
+	rts_u8 home_kind; // enum home_kind
+	rts_u8 napped; // one of its sleeps elsewhere was for time, or a time-out gave it its work
+	rts_u8 home_again; // so often it got work where it waits for that, less its other sleeps
+	rts_u8 word_readers; // several readers seem to have the lock whose word it sleeps for
+	rts_u8 in_cycle; // its activation belongs to its present cycle, as its release or an answer
+	rts_u8 timed; // its last release found it asleep for time, and for nothing else
+	rts_u32 away; // sleeps elsewhere since it last got work
+	rts_u32 timer;  // the one that woke it last, as steps number it; 0: none did
+	struct wants asked;
+	rts_u64 quota_rq; // the run queue on which its quota would keep it; 0: its group has no say
+	rts_u64 throttled_ns; // since when its quota keeps it from a CPU, as far as is seen; 0: no
+	rts_u64 parked_at; // the word for which alone it sleeps, if it seems to be a lock's
+	rts_u64 release_ns; // expiry of its timer that it armed after that; 0: none
+	struct rts_task culprit; // kept for chains that end after the switch
+	struct rts_task waker;
+	struct chain chain;
 	rts_s32 born_prio; // as it was born, without what others lent it
 	rts_u64 stopped_until_ns;
 	rts_u64 stop_ns; // when it was stopped
 	rts_u64 stopped_at; // the instruction of user space that it goes on with
 	rts_u64 asleep_until_ns; // it was stopped in a sleep that was to last until then; 0: not known
-	rts_u64 slept_ns; // since when it sleeps, or slept last
-	rts_u64 program_ns; // since when its program runs, which has not slept yet; 0: it has
 	rts_u64 cut_ns; // until then it was to wait for its next release as others woke it; 0: not so
-	rts_u64 overdue_ns; // a release of its timer passed then, and it sleeps for that now; 0: none
-	rts_u64 waits_ns; // its activation begins no earlier, whatever its chain says; 0: as that says
-	rts_u64 armed_ns; // until when it sleeps at most, or slept last; 0: no such time
-	rts_u64 timer_due_ns; // when the timer below is due, as it armed that last
-	rts_u32 timer;  // the one that woke it last, as steps number it; 0: none did
-	rts_u8 arms;    // its sleep's timer was armed after its last sleep
-	rts_u8 resumed; // its activation goes on behind a sleep
-	rts_u8 word_readers; // several readers seem to have the lock whose word that below is
-	rts_u8 spins; // it left the CPU last for a lock that other kernels spin for: that is no sleep
-	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
-	rts_u8 busy;    // it was at its last work for most of the time from its origin to its switch-in
+	rts_u64 timer_due_ns; // when its timer is due, as it armed that last
 	rts_u8 has_cycles; // others have woken it in between releases by its timer
-	rts_u8 left;    // its activation ended as it left the CPU, and it was not woken since
-	rts_u8 sleeps;  // it was woken since it computed for long: it is no task that only computes
-	rts_u8 in_cycle; // its activation belongs to its present cycle, as its release or an answer
-	rts_u8 telling; // its end is copied, on the CPU that it leaves
 	rts_u8 released_again; // so often its timer found it where it had before, less its other sleeps
-	rts_u8 met; // it was a target before
-	rts_u8 starts; // enum starts, until it sleeps
 	rts_u8 calm; // so many times between two releases behind cycles in time
 	rts_u8 own_moment; // its last sleep to a moment was elsewhere than at its releases
-	rts_u8 paced; // that last found it asleep to a moment
-	rts_u8 timed; // that last found it asleep for time, and for nothing else
-	rts_u8 home_kind; // enum home_kind
-	rts_u8 napped; // one of those sleeps was for a length of time, or a time-out gave it its work
-	rts_u8 home_again; // so often it got work where it waits for that, less its other sleeps
-	rts_u64 activation; // counts them; whoever begins one writes it before the chain
-	rts_u64 told; // the last one whose end somebody told
+	rts_u8 paced; // its last release found it asleep to a moment
 	rts_u64 reported_id; // of the hit that said that it still waits
 	rts_u64 window_ns; // with a window: when its own began, and its worst since then
 	rts_u64 window_worst_ns;
-	rts_u64 woken_ns;
-	rts_u64 release_ns; // expiry of a timer that it armed after that; 0: none
-	rts_u64 last_release_ns; // the one before
-	rts_u64 word; // of a futex that may be a lock's, for which it sleeps; 0: none
-	rts_u64 word_ns; // since when
-	rts_u32 word_value; // the value that it is to lose
+	rts_u64 last_release_ns; // the expiry before `release_ns`
+	rts_u32 word_value; // the value that the word is to lose
 	rts_u32 word_owner; // the tid that seems to be written beside it; 0: none
-	rts_u64 parked_at; // the word for which alone it sleeps, if it seems to be a lock's
-	rts_u64 unparked_ns; // when it was last woken there
+	rts_u64 word_ns; // since when it sleeps for that word
+	rts_u64 unparked_ns; // when it was last woken where it seems to be parked
 	rts_u8 parked_again; // so many times in a row
 	rts_u8 parked_long; // one of the works in between took as long as a late activation
-	rts_u64 throttled_ns; // since when its quota keeps it from a CPU, as far as is seen; 0: no
-	rts_u64 quota_rq; // the run queue on which that would be; 0: its group has no say
-	rts_u64 quota_wait_ns; // since when it waits
-	rts_u64 quota_ns; // for how long tasks had been kept there, but for what went on then
+	rts_u64 quota_wait_ns; // since when it waits for a CPU
+	rts_u64 quota_ns; // how long tasks had been kept on that queue, but for what went on then
 	rts_u64 quota_since_ns; // since when that went on, by the CPU's clock; 0: it did not
-	rts_u64 cycle_ns; // its timer's last release, where all that was since then is known; else 0
 	rts_u64 released_ns; // the last release
-	rts_u64 released_at; // where it slept until then
 	rts_u32 releases; // by its timer
 	rts_u32 others; // sleeps since the last that others ended, or a length of time
-	rts_u64 home_at; // where it waits for work
-	rts_u64 served_ns; // when it last got some; 0: not known
-	rts_u32 away; // sleeps elsewhere since then
-	struct wants asked;
 	rts_s32 client_of; // to whom it came last by itself with something to do
 	rts_u32 client_turns; // how often, less its answers
 	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last times between two, in a ring
-	struct chain chain;
-	struct rts_task culprit; // kept for chains that end after the switch
-	struct rts_task waker;
 };
 
 struct resched_slot {

@@ -151,13 +151,20 @@ static __always_inline bool was_inside(void *ctx, const struct cpu_state *cpu,
 #define STACK_PAID_NS 2000000
 #define STACKS_OWED_MAX 16
 
-// Whether to take the waker's stack. An interrupt that found the CPU idle has nothing to tell.
-static __always_inline bool stack_pays(struct cpu_state *cpu, rts_u64 now_ns)
+// Whom others wake more often, as a busy server, would have a stack at few of its wake-ups,
+// whatever is paid. A timer interrupts what kept it from its CPU, and that is told at any rate.
+#define STACK_APART_NS 500000
+
+// Whether to take the stack of who wakes a target that was last woken at `last_ns`. An interrupt
+// that found the CPU idle has nothing to tell.
+static __always_inline bool stack_pays(struct cpu_state *cpu, rts_u64 last_ns, rts_u64 now_ns)
 {
 	rts_u64 paid_ns = cpu->stacks_paid_ns > now_ns ? cpu->stacks_paid_ns : now_ns;
 
 	if (!bpf_get_current_task_btf()->pid ||
 	    paid_ns - now_ns > (STACKS_OWED_MAX - 1) * STACK_PAID_NS)
+		return false;
+	if (now_ns - last_ns < STACK_APART_NS && !timer_in_progress(cpu))
 		return false;
 	cpu->stacks_paid_ns = paid_ns + STACK_PAID_NS;
 	return true;
@@ -210,7 +217,7 @@ static __always_inline void came_from_sleep(struct task_state *state, struct cpu
 static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *wakee, const struct wakeup *wakeup)
 {
-	rts_u64 now_ns;
+	rts_u64 now_ns, last_ns = state->woken_ns;
 
 	// A task that is no target and hands nothing on needs no chain.
 	if (!wakeup->target && !filter_hands_on(state, wakee))
@@ -241,7 +248,7 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	quota_wait_begins(state, wakee, now_ns);
 	waker_note(state, cpu);
 	state->has_waker_stack = 0;
-	if (config.waker_stacks && stack_pays(cpu, now_ns)) {
+	if (config.waker_stacks && stack_pays(cpu, last_ns, now_ns)) {
 		struct rts_stack *stack = bpf_task_storage_get(&waker_stacks, wakee, 0, 0);
 
 		if (stack) {
@@ -263,7 +270,9 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 
 	if (!state && !(state = task_known_late(wakee)))
 		return false;
-	state->sleeps = 1;
+	// Most tasks are no targets, and what is only read of them stays in the caches of all CPUs.
+	if (!state->sleeps)
+		state->sleeps = 1;
 	asked_ends(state);
 	if (cpu->came_asks)
 		asked_pass(cpu, wakee, state);

@@ -2,6 +2,7 @@
 //! functions may not list it, and never says where it ends.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
@@ -45,11 +46,16 @@ pub fn program_functions() -> Vec<ProgramFunction> {
     functions.filter(|function| function.address != 0).collect()
 }
 
-/// The numbers of the programs that this process holds.
+/// The numbers of the programs that this process holds. Most of what is open is something else, and
+/// its link says so without its text.
 fn own_programs() -> BTreeSet<u32> {
-    let files = std::fs::read_dir("/proc/self/fdinfo");
+    let files = std::fs::read_dir("/proc/self/fd");
     let number = |file: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(file.path()).ok()?;
+        if std::fs::read_link(file.path()).ok()?.as_os_str() != "anon_inode:bpf-prog" {
+            return None;
+        }
+        let text = Path::new("/proc/self/fdinfo").join(file.file_name());
+        let text = std::fs::read_to_string(text).ok()?;
         let line = text
             .lines()
             .find_map(|line| line.strip_prefix("prog_id:"))?;

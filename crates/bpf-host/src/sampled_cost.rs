@@ -60,7 +60,10 @@ impl CostSampler {
 
     /// Ends a moment, or begins one, when it is time to.
     pub(crate) fn look(&mut self, object: &Object) {
-        let ran = || Ran::of(&program_costs(object));
+        self.look_at(|| Ran::of(&program_costs(object)));
+    }
+
+    fn look_at(&mut self, ran: impl FnOnce() -> Ran) {
         let measure = || Measuring::begin(&self.empty);
         let empty = |measuring: &Measuring| {
             let now = Ran::of(&program_costs(&self.empty));
@@ -76,11 +79,12 @@ impl CostSampler {
 
     /// Looks, and says what was spent.
     pub(crate) fn of(&mut self, object: &Object) -> WatchCost {
-        self.look(object);
+        let programs = program_costs(object);
+        self.look_at(|| Ran::of(&programs));
         WatchCost {
             run_time: event::Duration::from_ns(self.spent_ns() as i64),
             measured: event::Duration::from_ns(self.cost.measured.as_nanos() as i64),
-            programs: program_costs(object),
+            programs,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration as Time;
 
 use bpf_host::{HitRing, Targets, Watch, WatchConfig};
 use event::evidence::{EndKind, Hit, StepKind, irq};
-use event::{Cpu, Duration, TaskPattern, Tid};
+use event::{Cpu, Duration, Instant, TaskPattern, Tid};
 use scene::{STAGE, Victim, hog};
 
 /// The hogs of these scenes run for 40 ms, which is far over this.
@@ -429,6 +429,68 @@ fn waits_alone() -> WatchConfig {
     config.threshold = Duration::from_ms(10_000);
     config.waiting_after = Some(THRESHOLD);
     config
+}
+
+/// 200 activations of a task that another one wakes so far apart.
+fn asked_by_another(apart: Time) -> Vec<Hit> {
+    let (send, receive) = std::sync::mpsc::channel::<()>();
+    let done = AtomicU64::new(0);
+    let config = WatchConfig {
+        threshold: Duration::from_ns(1),
+        ..config(named("scene-asked"))
+    };
+    let mut hits = Vec::new();
+    std::thread::scope(|scope| {
+        let done = &done;
+        scope.spawn(move || {
+            scene::become_task("scene-asked", STAGE, 10);
+            for () in receive {
+                done.fetch_add(1, Ordering::Release);
+            }
+        });
+        let (_watch, mut ring) = Watch::start(&config).unwrap();
+        for number in 0..200 {
+            send.send(()).unwrap();
+            while done.load(Ordering::Acquire) == number {
+                std::hint::spin_loop();
+            }
+            scene::spin(apart);
+            hits.extend(ring.take().unwrap());
+        }
+        hits.extend(all(&mut ring));
+        drop(send);
+    });
+    hits
+}
+
+/// When its task was woken.
+fn woken(hit: &Hit) -> Option<Instant> {
+    let waking = hit.steps.iter().rfind(|step| step.kind == StepKind::Waking);
+    waking.map(|step| step.time)
+}
+
+#[test]
+fn of_who_wakes_a_task_all_the_time_no_stack_is_taken() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("of_who_wakes_a_task_all_the_time_no_stack_is_taken") {
+        return;
+    }
+    // How many activations began so long after the one before, and how many of these have a stack.
+    let check = |apart: Time, is_meant: fn(Duration) -> bool| {
+        let hits = asked_by_another(apart);
+        let pairs = hits.windows(2).filter(|pair| {
+            let times = woken(&pair[0]).zip(woken(&pair[1]));
+            times.is_some_and(|(last, now)| is_meant(now - last))
+        });
+        let stacks: Vec<bool> = pairs.map(|pair| !pair[1].waker_stack.is_empty()).collect();
+        let taken = stacks.iter().filter(|taken| **taken).count();
+        assert!(stacks.len() > 20, "{} of {}", stacks.len(), hits.len());
+        (stacks.len(), taken)
+    };
+    let (often, taken) = check(Time::from_micros(20), |gap| gap < Duration::from_us(500));
+    assert_eq!(taken, 0, "{often}");
+    let (rare, taken) = check(Time::from_millis(2), |gap| gap > Duration::from_ms(2));
+    assert!(taken > rare / 2, "{taken} of {rare}");
 }
 
 #[test]

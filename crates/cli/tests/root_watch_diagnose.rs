@@ -68,6 +68,14 @@ fn diagnose(snapshot: &Path) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
+/// The commands that show whether an advice helped.
+fn checks(diagnosis: &Value) -> Vec<&str> {
+    let groups = diagnosis["groups"].as_array().into_iter().flatten();
+    let advice = groups.filter_map(|group| group["verdict"]["advice"].as_array());
+    let checks = advice.flatten().map(|advice| advice["then_check"].as_str());
+    checks.map(|check| check.expect("a command")).collect()
+}
+
 #[test]
 fn a_hit_is_the_same_from_the_watch_and_from_its_snapshot() {
     let _alone = testkit::privileged();
@@ -86,6 +94,10 @@ fn a_hit_is_the_same_from_the_watch_and_from_its_snapshot() {
         assert_eq!(&late["hit"], hit, "the hit's own record");
         let live = activation(&line["diagnosis"], &hit["id"]).expect("explained at once");
         assert_eq!(live, late, "the whole explanation");
+        for check in checks(&later) {
+            assert!(check.starts_with("rtscope watch --"), "{check}");
+            assert!(check.contains("--rate 1000/s --max-hits 12"), "{check}");
+        }
     }
 }
 

@@ -232,9 +232,9 @@ pub fn run(
     let mut session = Session {
         options,
         watch,
+        desk: Desk::new(symbols, version, snapshots),
         // From now on everything is seen: the time that was asked for begins.
         meter: CostMeter::start(),
-        desk: Desk::new(symbols, version, snapshots),
         hits: 0,
         worst: Duration::ZERO,
         late,

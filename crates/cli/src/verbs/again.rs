@@ -54,10 +54,35 @@ pub fn own_words() -> Vec<String> {
         .collect()
 }
 
-/// Lets each advice be checked by what was asked for: the same tasks, end and threshold.
-pub fn check_as_asked(diagnosis: &mut Diagnosis, typed: &Diagnose) {
+/// Lets each advice be checked by what was asked for: the same tasks, end and threshold. Of a
+/// snapshot that is the watch which took it, by its `command`, unless something else was typed.
+pub fn check_as_asked(diagnosis: &mut Diagnosis, typed: &Diagnose, command: Option<&str>) {
     let until = diagnosis.basis.until;
-    diagnosis.check_with(|late| check(typed, until, late));
+    let watch = command.filter(|_| !asks(typed)).and_then(watch_of);
+    diagnosis.check_with(|late| match (&watch, &late.hit) {
+        (Some(watch), Some(_)) => watch.clone(),
+        _ => check(typed, until, late),
+    });
+}
+
+/// The watch of this command line, to be typed once more; none where it is another verb's.
+fn watch_of(command: &str) -> Option<String> {
+    let words = shlex::split(command)?;
+    let mut words = words.into_iter().skip(1).peekable();
+    let is_watch = words.peek().is_some_and(|verb| verb == "watch");
+    is_watch.then(|| same_watch(words))
+}
+
+/// Whether the flags of a diagnosis say whose lateness is meant, or from when on.
+fn asks(typed: &Diagnose) -> bool {
+    is_named(typed) || typed.over.is_some() || typed.window.cpu.is_some()
+}
+
+fn is_named(typed: &Diagnose) -> bool {
+    !typed.task.is_empty()
+        || typed.tid.is_some()
+        || !typed.pid.is_empty()
+        || !typed.process.is_empty()
 }
 
 fn check(typed: &Diagnose, until: Until, late: &LateActivation) -> String {
@@ -74,11 +99,7 @@ fn check(typed: &Diagnose, until: Until, late: &LateActivation) -> String {
         .process
         .iter()
         .for_each(|name| flag("--process", name));
-    let is_named = !typed.task.is_empty()
-        || typed.tid.is_some()
-        || !typed.pid.is_empty()
-        || !typed.process.is_empty();
-    if !is_named {
+    if !is_named(typed) {
         flag("--task", &late.task.comm);
     }
     match &typed.over {
@@ -148,6 +169,24 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_is_checked_by_the_watch_that_took_it() {
+        let check = |line: &str, expect: Option<&str>| {
+            assert_eq!(watch_of(line).as_deref(), expect, "{line}");
+        };
+        check(
+            "/usr/bin/rtscope watch --process jackd --over 5ms --json",
+            Some("rtscope watch --process jackd --over 5ms"),
+        );
+        check(
+            "rtscope watch --over 5ms -- 'my app' -v",
+            Some("rtscope watch --over 5ms -- 'my app' -v"),
+        );
+        check("rtscope demo jack", None);
+        check("rtscope record -- watch", None);
+        check("rtscope watch 'unclosed", None);
+    }
+
+    #[test]
     fn the_check_of_a_diagnosis_has_the_users_flags_and_names_those_that_a_watch_has_not() {
         let (victim, hog) = (Task::rt(100, "victim", 50), Task::rt(200, "hog", 60));
         let trace = SyntheticTrace::new().at(20).block(victim, hog);
@@ -161,7 +200,7 @@ mod tests {
                 ..Query::default()
             };
             let mut diagnosis = diagnose(&trace, &query).expect("a diagnosis");
-            check_as_asked(&mut diagnosis, &typed);
+            check_as_asked(&mut diagnosis, &typed, None);
             let verdict = diagnosis.verdict().expect("late");
             assert_eq!(verdict.advice[0].then_check, expect, "{line}");
         };

@@ -21,7 +21,8 @@ pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
     let trace = opened::open_of_one_time(&options.traces, "diagnose")?;
     let mut diagnosis = diagnose(&trace, &query(&options, &trace)?)?;
     name_mutexes(&mut diagnosis, &trace)?;
-    again::check_as_asked(&mut diagnosis, typed);
+    let command = trace.info().environment.get("rtscope_command_line");
+    again::check_as_asked(&mut diagnosis, typed, command.map(String::as_str));
     if let Some(file) = &typed.html {
         page::write(file, &trace, &named(&options.traces), &diagnosis)?;
     }
