@@ -1,6 +1,6 @@
 //! The grid on which absolute sleeps release a task: exactly one period after the other, whatever
-//! its work takes. A sleep until an instant beside it is none of its releases: a lock, or a wait for
-//! something that is tried again, with a time-out.
+//! its work takes. A sleep until an instant beside it is none of its releases: a lock, or a wait
+//! for something that is tried again, with a time-out.
 
 /// So many releases tell whether they lie on a grid.
 const RELEASES_MIN: usize = 8;

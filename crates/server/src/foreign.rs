@@ -8,7 +8,7 @@ use report::{LamiColumn, LamiTable};
 use timeline::Index;
 
 use crate::answers::{Report, ReportColumn, ReportName, ReportTable};
-use crate::reports::{told, unit};
+use crate::cells::{told, unit};
 
 /// Rows of a table; what comes behind is counted.
 const ROWS_MAX: usize = 1000;

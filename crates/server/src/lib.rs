@@ -14,6 +14,7 @@ mod answer;
 pub mod answers;
 mod api;
 mod cache;
+mod cells;
 mod columns;
 mod connections;
 mod counted;

@@ -7,12 +7,11 @@ use expr::Expr;
 use expr::period::Periods;
 use timeline::Index;
 use views::reports::{
-    Cell as Found, Column, Kind, REPORTS, ReportOptions, Spill, Table, report_named, run_reports,
+    Cell as Found, Column, REPORTS, ReportOptions, Spill, Table, report_named, run_reports,
 };
 
-use crate::answers::{
-    Cell, IrqCell, ProcessCell, Range, Report, ReportColumn, ReportName, ReportTable, Reports,
-};
+use crate::answers::{Report, ReportColumn, ReportName, ReportTable, Reports};
+use crate::cells::{told, unit};
 use crate::foreign::ForeignReport;
 use crate::ledger::task_filter;
 use crate::question::Words;
@@ -129,56 +128,9 @@ fn begin(table: &Table, index: &Index) -> ReportTable {
     made
 }
 
-/// What the numbers of a kind of columns are.
-pub(crate) fn unit(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Duration => "ns",
-        Kind::Time => "time",
-        Kind::Size => "bytes",
-        Kind::Ratio => "share",
-        _ => "",
-    }
-}
-
 fn add(made: &mut ReportTable, table: &Table, index: &Index) {
     let room = ROWS_MAX.saturating_sub(made.rows.len());
     let cells = |row: &Vec<Found>| row.iter().map(|cell| told(cell, index)).collect();
     made.rows.extend(table.rows.iter().take(room).map(cells));
     made.left_out += table.rows.len().saturating_sub(room) as u64;
-}
-
-/// A cell; times are after the trace's first event.
-pub(crate) fn told(cell: &Found, index: &Index) -> Cell {
-    let after = |wall_ns: i64| wall_ns.saturating_sub(index.begin_ns);
-    match cell {
-        Found::Bool(truth) => Cell::Truth(*truth),
-        Found::Count(count) | Found::Size(count) => Cell::Count(*count),
-        Found::Number(number) | Found::Duration(number) | Found::Fd(number) => {
-            Cell::Number(*number)
-        }
-        Found::Time(wall_ns) => Cell::Number(after(*wall_ns)),
-        Found::Float(number) | Found::Ratio(number) => Cell::Float(*number),
-        Found::DurationFloat(ns) => Cell::Number(ns.round() as i64),
-        Found::Text(text)
-        | Found::Syscall(text)
-        | Found::Path(text)
-        | Found::Disk(text)
-        | Found::NetIf(text) => Cell::Text(text.clone()),
-        Found::Range(begin_ns, end_ns) => Cell::Range(Range {
-            begin_ns: after(*begin_ns),
-            end_ns: after(*end_ns),
-        }),
-        Found::Process { name, tid, pid } => Cell::Process(ProcessCell {
-            name: name.clone(),
-            tid: *tid,
-            pid: *pid,
-        }),
-        Found::Irq { hard, nr, name } => Cell::Irq(IrqCell {
-            hard: *hard,
-            nr: *nr,
-            name: name.clone(),
-        }),
-        Found::Cpu(cpu) => Cell::Count(u64::from(*cpu)),
-        _ => Cell::Nothing,
-    }
 }
