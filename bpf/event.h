@@ -478,7 +478,8 @@ struct rts_config {
 	rts_u8 in_namespace; // ids are those of a PID namespace that is not the first
 	rts_u8 acts; // a function of the user's is called at each hit
 	rts_u8 softirqs_in_tasks; // a task that runs one may be switched out in the middle
-	rts_u8 padding[4];
+	rts_u8 family_named; // names, processes' names and priorities mean those of `family` alone
+	rts_u8 padding[3];
 	rts_u64 cpus[RTS_CPU_WORDS];
 	struct rts_pattern patterns[RTS_PATTERNS_MAX];
 	struct rts_group_name group_names[RTS_PATTERNS_MAX];

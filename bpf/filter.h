@@ -63,14 +63,30 @@ static __always_inline bool filter_prio(rts_s32 prio)
 	return false;
 }
 
+// Whether a task is meant as one of the command, whatever it is called.
+static __always_inline bool filter_of_command(const struct meant *meant)
+{
+	return meant->family && !config.family_named;
+}
+
+// Whether names and priorities may mean a task: beside a command they are of its tasks alone.
+static __always_inline bool filter_nameable(const struct meant *meant)
+{
+	return meant->family || !config.family_named;
+}
+
+static __always_inline bool filter_by_prio(const struct meant *meant, rts_s32 prio)
+{
+	if (meant->ours || !filter_nameable(meant))
+		return false;
+	return (config.real_time && prio < PRIO_FAIR_MIN && !meant->passes) ||
+	       (config.prios_length && filter_prio(prio));
+}
+
 // Whether a task is one of those that are asked for by anything but a flag for all.
 static __always_inline bool filter_named(struct meant *meant, struct task_struct *task)
 {
-	rts_s32 prio = task->prio;
-	bool real_time = prio < PRIO_FAIR_MIN && !meant->passes && !meant->ours;
-
-	return meant->target || meant->family || (config.real_time && real_time) ||
-	       (config.prios_length && !meant->ours && filter_prio(prio)) ||
+	return meant->target || filter_of_command(meant) || filter_by_prio(meant, task->prio) ||
 	       group_has_member(meant, task);
 }
 
@@ -209,13 +225,16 @@ static __always_inline bool filter_namespace(struct task_struct *task)
 }
 
 // Whether a task is one of those that are asked for by id or name; `comm` is its name from now on.
-static __always_inline bool filter_asked_for(struct task_struct *task, const char *comm)
+static __always_inline bool filter_asked_for(const struct meant *meant, struct task_struct *task,
+		const char *comm)
 {
 	if (config.tids_length && filter_tid(filter_id(task)))
 		return true;
 	if (config.pids_length && filter_pid(filter_id(task->group_leader)))
 		return true;
-	return filter_name(comm, 0) || filter_process(task, comm) || filter_namespace(task);
+	if (filter_namespace(task))
+		return true;
+	return filter_nameable(meant) && (filter_name(comm, 0) || filter_process(task, comm));
 }
 
 // Whether a task is the command's first, or descends from it. Of one that is born, `parent` makes
@@ -244,8 +263,8 @@ __attribute__((unused)) static __noinline void filter_resolve(struct meant *mean
 	meant->ours = task->tgid == own_tgid || foreign;
 	if (config.target_kind != RTS_TARGET_FLAGGED)
 		return;
-	meant->target = !foreign && filter_asked_for(task, comm);
 	meant->family = filter_family(meant, task, parent);
+	meant->target = !foreign && filter_asked_for(meant, task, comm);
 }
 
 #endif

@@ -56,8 +56,9 @@ static __always_inline bool unknown_may_be_target(struct task_struct *task, cons
 	// Who is outside of our namespace cannot be asked for.
 	if (config.in_namespace && !meant_id_at(task, ids_level))
 		return false;
-	if (config.family && family_since_ns && task->start_time >= family_since_ns &&
-	    !(task->flags & PF_KTHREAD))
+	meant.family = config.family && family_since_ns && task->start_time >= family_since_ns &&
+		       !(task->flags & PF_KTHREAD);
+	if (filter_of_command(&meant))
 		return true;
 	filter_resolve(&meant, task, comm, 0);
 	return filter_meant(&meant, task);

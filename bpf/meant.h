@@ -11,7 +11,7 @@
 struct meant {
 	rts_u64 groups; // the set of its control groups when `member` was found out; 0: never
 	rts_u8 target;  // resolved once: by name, tid, process or namespace
-	rts_u8 family;  // resolved once: of the command that is watched
+	rts_u8 family;  // resolved once: of the command that is run
 	rts_u8 member;  // of a control group that is meant
 	rts_u8 passes;  // resolved once: a kernel thread that only passes on the work of others
 	rts_u8 ours;    // resolved once: of the watch itself, or outside of its PID namespace

@@ -295,6 +295,7 @@ static __always_inline bool is_ours(struct task_struct *task)
 
 static __always_inline void monitor_resolve(struct task_struct *task, const char *comm)
 {
+	const struct meant meant = {};
 	struct monitored *state;
 
 	state = bpf_task_storage_get(&monitor_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -305,7 +306,7 @@ static __always_inline void monitor_resolve(struct task_struct *task, const char
 	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
 	state->ours = is_ours(task);
 	if (config.target_kind == RTS_TARGET_FLAGGED)
-		state->target = filter_asked_for(task, comm);
+		state->target = filter_asked_for(&meant, task, comm);
 }
 
 SEC("tp_btf/task_newtask")

@@ -194,10 +194,11 @@ int check_waiting(struct bpf_iter__task *ctx)
 
 // A program of the command that is at work since it began: nothing of that is judged, but where it
 // is its waits that are.
-static __always_inline void unslept_count(const struct task_state *state)
+static __always_inline void unslept_count(struct task_state *state, struct task_struct *task)
 {
 	if (config.end_kind == RTS_END_BLOCKED && state->phase == PHASE_NONE && state->program_ns &&
-	    bpf_ktime_get_ns() - state->program_ns >= config.threshold_ns)
+	    bpf_ktime_get_ns() - state->program_ns >= config.threshold_ns &&
+	    filter_target(state, task))
 		COUNT(unslept);
 }
 
@@ -212,7 +213,7 @@ int check_open(struct bpf_iter__task *ctx)
 		cycle_cut(state, task, bpf_ktime_get_ns());
 	// Its first sleep ends where it is woken.
 	if (state && !task->__state)
-		unslept_count(state);
+		unslept_count(state, task);
 	report_open(task, config.threshold_ns, false);
 	return 0;
 }

@@ -179,10 +179,10 @@ int BPF_PROG(sched_process_exec, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	const struct task_state *state = task_state(task);
+	struct task_state *state = task_state(task);
 
 	if (state)
-		unslept_count(state);
+		unslept_count(state, task);
 	return 0;
 }
 
@@ -220,8 +220,8 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 	}
 	if (was_target && !filter_target(state, task))
 		renamed_away(state);
-	// A command's tasks are meant whatever they are called.
-	if (!state->meant.family)
+	// A command's tasks may be meant whatever they are called.
+	if (!filter_of_command(&state->meant))
 		open_begin(task, state->met ? STARTS_NOT : STARTS_NAMED);
 	return 0;
 }

@@ -197,6 +197,8 @@ fn configuration(claims: &mut Claims) {
             groups,
             in_namespace,
             acts,
+            softirqs_in_tasks,
+            family_named,
             padding,
             cpus,
             patterns,

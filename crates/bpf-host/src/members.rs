@@ -19,6 +19,9 @@ pub struct Members {
     pub namespaces: Vec<u32>,
     /// This process and all that descend from it; an id of our own PID namespace.
     pub family: Option<Tid>,
+    /// Who is named, or asked for by a priority, is meant in the family alone, and its others are
+    /// not meant.
+    pub family_named: bool,
 }
 
 impl Members {
@@ -35,6 +38,7 @@ impl Members {
         config.namespaces_length =
             fill("PID namespaces", &self.namespaces, &mut config.namespaces)?;
         config.family = self.family.map_or(0, |process| process.0);
+        config.family_named = u8::from(self.family_named);
         // The map has room for so many.
         fill(
             "control groups",

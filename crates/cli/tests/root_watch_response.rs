@@ -285,3 +285,46 @@ fn a_program_that_only_computes_is_said_not_to_be_judged_though_others_of_its_co
     let app = "sleep 0.01; timeout 5 sh -c 'while :; do :; done'; true";
     assert_eq!(watch(app, "block").1, Some(1));
 }
+
+/// Works for milliseconds between sleeps, with a name of its own where it is given one.
+fn worker(name: Option<&str>, turns: u32) -> String {
+    let named = name.map_or(String::new(), |name| {
+        format!("printf {name} > /proc/$$/comm; ")
+    });
+    let work = "sleep 0.01; i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done";
+    format!("{named}j=0; while [ $j -lt {turns} ]; do j=$((j+1)); {work}; done")
+}
+
+#[test]
+fn a_name_beside_a_command_means_its_tasks_of_that_name_and_no_others() {
+    let _privileged = testkit::privileged();
+    let foreign = worker(Some("asked-for"), 10_000);
+    let mut foreign = Command::new("chrt")
+        .args(["-f", "3", "sh", "-c", &foreign])
+        .spawn()
+        .expect("it starts");
+    let (asked, other) = (worker(Some("asked-for"), 20), worker(Some("other"), 20));
+    let app = format!("chrt -f 3 sh -c '{asked}' & sh -c '{other}'; wait");
+    let watch = |whom: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+            .args(["watch", "--json", "--no-snapshot", "--over", "1ms"])
+            .args(["--rate", "1000/s", "--task", whom, "--", "sh", "-c", &app])
+            .stdin(Stdio::null())
+            .output()
+            .expect("rtscope runs");
+        lines(&String::from_utf8_lossy(&output.stdout))
+    };
+    let found = ["asked-for", "process:asked-for", "prio:3"].map(|whom| (whom, watch(whom)));
+    let foreign_tid = foreign.id();
+    foreign.kill().expect("killed");
+    foreign.wait().expect("it ends");
+    for (whom, said) in found {
+        let tasks = said.iter().filter(|line| line["type"] == "hit");
+        let tasks: Vec<_> = tasks.map(|line| &line["hit"]["task"]).collect();
+        assert!(!tasks.is_empty(), "{whom}: {said:#?}");
+        for task in tasks {
+            assert_eq!(task["comm"], "asked-for", "{whom}: {task}");
+            assert_ne!(task["tid"], foreign_tid, "{whom}: {task}");
+        }
+    }
+}

@@ -148,6 +148,11 @@ impl TaskPattern {
         }
     }
 
+    /// Whether it means whoever has an id.
+    pub fn is_an_id(&self) -> bool {
+        matches!(self, TaskPattern::Tid(_) | TaskPattern::Pid(_))
+    }
+
     /// Whether it asks for a task's process, which not every trace says.
     pub fn asks_for_process(&self) -> bool {
         matches!(self, TaskPattern::Pid(_) | TaskPattern::Process(_))

@@ -226,7 +226,8 @@ pub struct Watch {
     pub user: Vec<String>,
     /// Run COMMAND, watch it and its children, end with it
     ///
-    /// From their first instruction on.
+    /// From their first instruction on. Beside --task or --process, those of them that are named so
+    /// alone; beside an id, a control group, a unit or a container, COMMAND only runs.
     #[arg(last = true, value_name = "COMMAND", help_heading = "What to watch")]
     pub command: Vec<OsString>,
 

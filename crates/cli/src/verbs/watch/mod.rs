@@ -151,6 +151,32 @@ mod tests {
     }
 
     #[test]
+    fn who_is_judged_beside_a_command_is_said_as_it_is_meant() {
+        use clap::Parser;
+
+        let check = |flags: &[&str], expect: &str| {
+            let words = ["watch"].iter().chain(flags).chain(&["--", "./app", "-x"]);
+            let typed = Line::try_parse_from(words).expect("parses").watch;
+            let options = WatchOptions::new(&typed, &[event::Cpu(0)]).expect("valid");
+            assert_eq!(whom_text(&options), expect);
+        };
+        check(&[], "./app and its children");
+        check(
+            &["--task", "rtl"],
+            "tasks called rtl of ./app and its children",
+        );
+        check(
+            &["--task", "rt", "--pid", "7"],
+            "every real-time task of ./app and its children, process 7",
+        );
+        check(&["--pid", "7"], "process 7 while ./app runs");
+        check(
+            &["--cgroup", "a/b"],
+            "tasks of control group a/b while ./app runs",
+        );
+    }
+
+    #[test]
     fn who_asks_for_what_is_late_or_waits_has_a_budget_and_who_asks_for_the_worst_has_none() {
         use clap::Parser;
 

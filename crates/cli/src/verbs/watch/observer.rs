@@ -105,14 +105,26 @@ pub(in crate::verbs) fn whom_text(options: &WatchOptions) -> String {
     let Target::Tasks(patterns) = &options.target else {
         return "every real-time task".to_owned();
     };
-    let named = patterns.iter().map(meant);
+    let command = options.command.first();
+    let command = command.map(|word| word.display().to_string());
+    // Beside a command a name means its tasks alone.
+    let is_of_it = |pattern: &TaskPattern| command.is_some() && !pattern.is_an_id();
+    let named = patterns.iter().map(|pattern| match &command {
+        Some(word) if is_of_it(pattern) => format!("{} of {word} and its children", meant(pattern)),
+        _ => meant(pattern),
+    });
     let groups = options
         .groups
         .iter()
         .map(|asked| format!("tasks of {asked}"));
-    let command = options.command.first();
-    let command = command.map(|word| format!("{} and its children", word.display()));
-    let all: Vec<String> = named.chain(groups).chain(command).collect();
+    let mut all: Vec<String> = named.chain(groups).collect();
+    match &command {
+        Some(word) if all.is_empty() => all.push(format!("{word} and its children")),
+        Some(word) if !patterns.iter().any(is_of_it) => {
+            return format!("{} while {word} runs", all.join(", "));
+        }
+        _ => {}
+    }
     all.join(", ")
 }
 

@@ -16,6 +16,8 @@ use crate::options::{Target, WatchOptions};
 const LISTED_MAX: usize = 8;
 /// Threads of a process that are named where it was meant perhaps.
 const NAMED_MAX: usize = 6;
+/// So far up the parents of a process are looked for; ids that are used again make no circle.
+const PARENTS_MAX: usize = 64;
 
 /// Whom somebody asks for.
 #[derive(Clone, Debug)]
@@ -24,8 +26,16 @@ pub(in crate::verbs) struct Whom {
     pub target: Target,
     /// By where they are.
     pub asked: Vec<Asked>,
-    /// By descent from a command.
+    /// By descent from a command; beside others who are asked for, its tasks of these names alone.
     pub family: Option<Tid>,
+}
+
+impl Whom {
+    /// Whether somebody is asked for beside a command: then not all of the command is meant.
+    fn names_beside_command(&self) -> bool {
+        let names = matches!(&self.target, Target::Tasks(patterns) if !patterns.is_empty());
+        self.family.is_some() && (names || !self.asked.is_empty())
+    }
 }
 
 /// The threads of this moment, and whom of them a target means.
@@ -35,6 +45,8 @@ pub(in crate::verbs) struct Matched {
     pub target: Target,
     found: Vec<Found>,
     family: Option<Tid>,
+    /// Of the family, those that are named alone; who is named otherwise is not meant by that.
+    family_named: bool,
 }
 
 impl Matched {
@@ -51,6 +63,7 @@ impl Matched {
             target: whom.target.clone(),
             found,
             family: whom.family,
+            family_named: whom.names_beside_command(),
         })
     }
 
@@ -76,6 +89,7 @@ impl Matched {
                 .flat_map(|one| one.namespaces.clone())
                 .collect(),
             family: self.family,
+            family_named: self.family_named,
         }
     }
 
@@ -89,14 +103,29 @@ impl Matched {
         self.threads.iter().filter(move |thread| {
             let is_meant = match &self.target {
                 Target::Tasks(patterns) => {
-                    patterns.iter().any(|pattern| thread.is_meant_by(pattern))
+                    patterns.iter().any(|pattern| self.means(pattern, thread))
                 }
                 Target::RealTime => thread.is_meant_by(&TaskPattern::RealTime),
             };
             let of = |found: &Found| found.has_member(&thread.cgroups, thread.namespace);
-            let is_member = self.family == Some(thread.pid) || self.found.iter().any(of);
+            let is_command = self.family == Some(thread.pid) && !self.family_named;
+            let is_member = is_command || self.found.iter().any(of);
             (is_meant || is_member) && thread.pid != own
         })
+    }
+
+    /// Whether a pattern means a thread: beside a command a name means its tasks alone.
+    fn means(&self, pattern: &TaskPattern, thread: &Thread) -> bool {
+        thread.is_meant_by(pattern)
+            && (!self.family_named || pattern.is_an_id() || self.is_of_family(thread))
+    }
+
+    /// Whether a thread's process is the command's, or descends from it by those that are there.
+    fn is_of_family(&self, thread: &Thread) -> bool {
+        let parent = |pid: Tid| self.threads.iter().find(|one| one.pid == pid);
+        let above = |pid: &Tid| parent(*pid).map(|one| one.parent);
+        let mut line = std::iter::successors(Some(thread.pid), above).take(PARENTS_MAX);
+        self.family.is_some() && line.any(|pid| Some(pid) == self.family)
     }
 
     /// The first threads of the processes that are called so by their program or script alone, and
@@ -114,6 +143,7 @@ impl Matched {
             thread.pid == thread.tid
                 && !name.matches(thread.leader.as_bytes())
                 && thread.is_of_process_called(name)
+                && (!self.family_named || self.is_of_family(thread))
         };
         names
             .flat_map(|name| {
@@ -186,7 +216,31 @@ impl Matched {
         if meant.len() > LISTED_MAX {
             let _ = writeln!(text, "  and {} more", meant.len() - LISTED_MAX);
         }
-        text + &self.hints()
+        // What a command that is held is to be called is not known yet.
+        text + &match self.family_named {
+            true => self.groups_hints() + &self.elsewhere(),
+            false => self.hints(),
+        }
+    }
+
+    /// Threads of such a name that are none of the command's, one for each name.
+    fn elsewhere(&self) -> String {
+        let Target::Tasks(patterns) = &self.target else {
+            return String::new();
+        };
+        let told = patterns.iter().filter_map(|pattern| {
+            let is_meant = |one: &&Thread| one.is_meant_by(pattern);
+            let first = self.threads.iter().find(is_meant)?;
+            let is_other = !self.threads.iter().any(|one| self.means(pattern, one));
+            let Thread { tid, comm, pid, .. } = first;
+            is_other.then(|| {
+                format!(
+                    "{comm} ({tid}) is no task of the command, and not watched; --pid {pid} \
+                     watches it while the command runs\n"
+                )
+            })
+        });
+        told.collect()
     }
 
     /// What became of the threads that were meant at the begin, a line for each that is called
@@ -210,11 +264,12 @@ impl Matched {
         let Target::Tasks(patterns) = &self.target else {
             return text;
         };
+        if self.family_named {
+            text.push_str(&self.elsewhere());
+        }
         for pattern in patterns {
-            let is_there = self
-                .threads
-                .iter()
-                .any(|thread| thread.is_meant_by(pattern));
+            let mut threads = self.threads.iter();
+            let is_there = threads.any(|thread| self.means(pattern, thread));
             match pattern {
                 TaskPattern::Name(name) => text.push_str(&self.hint(name, is_there)),
                 TaskPattern::Process(name) if !is_there && self.by_program().is_empty() => {
@@ -256,7 +311,9 @@ impl Matched {
     /// What a thread's name may have meant.
     fn hint(&self, name: &NamePattern, is_there: bool) -> String {
         let of_process = self.threads.iter().filter(|thread| {
-            thread.is_of_process_called(name) && !name.matches(thread.comm.as_bytes())
+            thread.is_of_process_called(name)
+                && !name.matches(thread.comm.as_bytes())
+                && (!self.family_named || self.is_of_family(thread))
         });
         let others: Vec<&Thread> = of_process.collect();
         let name = name.text();
@@ -331,6 +388,7 @@ mod tests {
             comm: comm.to_owned(),
             pid: Tid(pid),
             leader: leader.to_owned(),
+            parent: Tid(1),
             programs: vec![program.to_owned()],
             prio: Prio::from_rt(50),
             class: "FIFO 50".to_owned(),
@@ -355,7 +413,47 @@ mod tests {
             target,
             found: Vec::new(),
             family: None,
+            family_named: false,
         }
+    }
+
+    #[test]
+    fn beside_a_command_a_name_means_its_tasks_and_an_id_means_itself() {
+        let beside = |texts: &[&str]| {
+            let mut matched = matched(texts);
+            // memcached is the command, and made one that runs a script.
+            matched.threads[4].parent = Tid(7);
+            (matched.family, matched.family_named) = (Some(Tid(7)), true);
+            matched
+        };
+        let check = |text: &str, expect: &[i32]| {
+            let found = beside(&[text]).tids();
+            let expect: Vec<_> = expect.iter().copied().map(Tid).collect();
+            assert_eq!(found, expect, "{text}");
+        };
+        check("mc-worker", &[8]);
+        check("process:memcached", &[7, 8]);
+        check("rt", &[7, 8, 11]);
+        check("prio:50", &[7, 8, 11]);
+        check("python3", &[11]);
+        check("jackd", &[]);
+        check("process:jackd", &[]);
+        check("pid:5", &[5]);
+        check("5", &[5]);
+        let said = "jackd (5) is no task of the command, and not watched; --pid 5 watches it while \
+                    the command runs\n";
+        assert_eq!(beside(&["jackd"]).text(), said);
+        assert_eq!(beside(&["rtscope-none"]).text(), "", "it is held yet");
+        let script = [TaskPattern::Pid(Tid(11))];
+        assert_eq!(beside(&["process:load.py"]).by_program(), script);
+        assert_eq!(beside(&["process:ros2_control_node"]).by_program(), []);
+        assert!(beside(&["mc-worker"]).members().family_named);
+        let whole = Whom {
+            target: Target::Tasks(Vec::new()),
+            asked: Vec::new(),
+            family: Some(Tid(7)),
+        };
+        assert!(!whole.names_beside_command(), "all of the command is meant");
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(super) struct Thread {
     pub comm: String,
     pub pid: Tid,
     pub leader: String,
+    /// The process that made its own, or took it over.
+    pub parent: Tid,
     /// What its process is called otherwise: the program's file, and the script that it runs.
     pub programs: Vec<String>,
     pub prio: Prio,
@@ -72,6 +74,7 @@ pub(super) fn threads(with_groups: bool) -> Vec<Thread> {
             let Some((prio, class, is_program)) = class_of(&stat) else {
                 continue;
             };
+            let parent = parent_of(&stat).unwrap_or(Tid(0));
             let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
             let is_below = namespace.is_some() && namespace != own;
             let inner = is_below.then(|| namespace::ids(&text("status")).last().copied());
@@ -87,6 +90,7 @@ pub(super) fn threads(with_groups: bool) -> Vec<Thread> {
                 comm,
                 pid,
                 leader: leader.clone(),
+                parent,
                 programs: programs.clone(),
                 prio,
                 class,
@@ -134,6 +138,12 @@ fn programs_of(process: &Path) -> Vec<String> {
     let last = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
     let names = words.chain(file).map(last);
     names.filter(|name| !name.is_empty()).collect()
+}
+
+/// The parent's process of a line of `/proc/PID/stat`.
+fn parent_of(stat: &str) -> Option<Tid> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok().map(Tid)
 }
 
 /// Priority and scheduling class of a line of `/proc/PID/stat`, and whether it is a program's.
@@ -194,6 +204,7 @@ mod tests {
         let check = |policy, rt, nice, expect: &str| {
             let found = class_of(&line(policy, rt, nice)).map(|(_, class, _)| class);
             assert_eq!(found.as_deref(), Some(expect));
+            assert_eq!(parent_of(&line(policy, rt, nice)), Some(Tid(1)));
         };
         check(1, 50, 0, "FIFO 50");
         check(2, 3, 0, "RR 3");
