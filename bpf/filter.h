@@ -198,12 +198,51 @@ static __always_inline bool filter_pid(rts_s32 pid)
 	return false;
 }
 
-// Whether the process's first thread has a name that is asked for. When that thread renames itself,
-// the others that are there by then keep what they were.
-static __always_inline bool filter_process(struct task_struct *task, const char *comm)
+// How it comes that something is to be known of a task: it is there, it is born, it takes another
+// name, it becomes another program.
+enum resolving { RESOLVE_FOUND, RESOLVE_BORN, RESOLVE_NAMED, RESOLVE_PROGRAM };
+
+// Whether a task becomes another program, which renames it.
+static __always_inline bool task_in_exec(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return regs && regs_in_exec(regs);
+}
+
+// Whether the file that a process runs has a name that is asked for: as the kernel calls its first
+// thread when it begins, whatever that calls itself later.
+static __always_inline bool filter_program(const struct meant *meant, struct task_struct *task,
+		const char *comm, const struct meant *parent, enum resolving how)
+{
+	char file[RTS_COMM_LENGTH] = {};
+	const unsigned char *name;
+
+	switch (how) {
+	case RESOLVE_BORN:
+		return parent && parent->program;
+	case RESOLVE_NAMED:
+		return meant->program;
+	case RESOLVE_PROGRAM:
+		return filter_name(comm, 1);
+	case RESOLVE_FOUND:
+		break;
+	}
+	name = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
+	if (!name || bpf_probe_read_kernel_str(file, sizeof(file), name) < 0)
+		return false;
+	return filter_name(file, 1);
+}
+
+// Whether the process's program or its first thread has a name that is asked for. When that thread
+// renames itself, the others that are there by then keep what they were.
+static __always_inline bool filter_process(const struct meant *meant, struct task_struct *task,
+		const char *comm)
 {
 	char leader[RTS_COMM_LENGTH];
 
+	if (meant->program)
+		return true;
 	if (task->pid == task->tgid)
 		return filter_name(comm, 1);
 	__builtin_memcpy(leader, task->group_leader->comm, RTS_COMM_LENGTH);
@@ -234,7 +273,7 @@ static __always_inline bool filter_asked_for(const struct meant *meant, struct t
 		return true;
 	if (filter_namespace(task))
 		return true;
-	return filter_nameable(meant) && (filter_name(comm, 0) || filter_process(task, comm));
+	return filter_nameable(meant) && (filter_name(comm, 0) || filter_process(meant, task, comm));
 }
 
 // Whether a task is the command's first, or descends from it. Of one that is born, `parent` makes
@@ -255,7 +294,8 @@ static __always_inline bool filter_family(const struct meant *meant, struct task
 // Finds out what is to be known of a task once; `comm` is its name from now on. The monitor keeps
 // less of a task, and asks by itself.
 __attribute__((unused)) static __noinline void filter_resolve(struct meant *meant,
-		struct task_struct *task, const char *comm, const struct meant *parent)
+		struct task_struct *task, const char *comm, const struct meant *parent,
+		enum resolving how)
 {
 	bool foreign = config.in_namespace && !meant_id_at(task, ids_level);
 
@@ -264,6 +304,7 @@ __attribute__((unused)) static __noinline void filter_resolve(struct meant *mean
 	if (config.target_kind != RTS_TARGET_FLAGGED)
 		return;
 	meant->family = filter_family(meant, task, parent);
+	meant->program = filter_program(meant, task, comm, parent, how);
 	meant->target = !foreign && filter_asked_for(meant, task, comm);
 }
 

@@ -138,6 +138,27 @@ struct restart_block {
 	} nanosleep;
 } RELOCATED;
 
+struct qstr {
+	const unsigned char *name;
+} RELOCATED;
+
+struct dentry {
+	struct qstr d_name;
+} RELOCATED;
+
+struct path {
+	struct dentry *dentry;
+} RELOCATED;
+
+struct file {
+	struct path f_path;
+	void *private_data;
+} RELOCATED;
+
+struct mm_struct {
+	struct file *exe_file;
+} RELOCATED;
+
 struct task_struct {
 	// `state` until 5.14 (2f064a59a11f): such kernels refuse the programs, and the error says so.
 	unsigned int __state;
@@ -152,6 +173,7 @@ struct task_struct {
 	int tgid;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	struct mm_struct *mm; // none of a thread of the kernel's
 	struct pid *thread_pid;
 	struct css_set *cgroups;
 	char comm[RTS_COMM_LENGTH];

@@ -25,7 +25,7 @@ static __always_inline void ids_note(struct task_struct *task)
 }
 
 static __always_inline void task_resolve(struct task_struct *task, const char *comm,
-		const struct task_state *parent)
+		const struct task_state *parent, enum resolving how)
 {
 	bool may_become_target = config.target_kind != RTS_TARGET_FLAGGED || config.real_time ||
 				 config.prios_length || config.groups;
@@ -36,7 +36,7 @@ static __always_inline void task_resolve(struct task_struct *task, const char *c
 		COUNT(storage_failures);
 		return;
 	}
-	filter_resolve(&state->meant, task, comm, parent ? &parent->meant : 0);
+	filter_resolve(&state->meant, task, comm, parent ? &parent->meant : 0, how);
 	if (config.in_namespace)
 		ids_note(task);
 	// A flag is resolved here for good; a priority may come later.
@@ -60,7 +60,7 @@ static __always_inline bool unknown_may_be_target(struct task_struct *task, cons
 		       !(task->flags & PF_KTHREAD);
 	if (filter_of_command(&meant))
 		return true;
-	filter_resolve(&meant, task, comm, 0);
+	filter_resolve(&meant, task, comm, 0, RESOLVE_FOUND);
 	return filter_meant(&meant, task);
 }
 
@@ -72,7 +72,7 @@ static __noinline struct task_state *task_known_late(struct task_struct *task)
 	bool unknown;
 
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	task_resolve(task, comm, 0);
+	task_resolve(task, comm, 0, RESOLVE_FOUND);
 	state = task_state(task);
 	unknown = !state || (config.family && !state->meant.family);
 	if (unknown && unknown_may_be_target(task, comm))

@@ -293,9 +293,9 @@ static __always_inline bool is_ours(struct task_struct *task)
 	       BPF_CORE_READ(task, group_leader, real_parent, tgid) == own_tgid;
 }
 
-static __always_inline void monitor_resolve(struct task_struct *task, const char *comm)
+static __always_inline void monitor_resolve(struct task_struct *task, const char *comm,
+		const struct monitored *parent, enum resolving how)
 {
-	const struct meant meant = {};
 	struct monitored *state;
 
 	state = bpf_task_storage_get(&monitor_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -305,8 +305,11 @@ static __always_inline void monitor_resolve(struct task_struct *task, const char
 	}
 	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
 	state->ours = is_ours(task);
-	if (config.target_kind == RTS_TARGET_FLAGGED)
-		state->target = filter_asked_for(&meant, task, comm);
+	if (config.target_kind != RTS_TARGET_FLAGGED)
+		return;
+	state->meant.program = filter_program(&state->meant, task, comm,
+			parent ? &parent->meant : 0, how);
+	state->target = filter_asked_for(&state->meant, task, comm);
 }
 
 SEC("tp_btf/task_newtask")
@@ -315,7 +318,7 @@ int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 	char comm[RTS_COMM_LENGTH];
 
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	monitor_resolve(task, comm);
+	monitor_resolve(task, comm, monitored(bpf_get_current_task_btf()), RESOLVE_BORN);
 	return 0;
 }
 
@@ -326,7 +329,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 	char comm[RTS_COMM_LENGTH] = {};
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
-	monitor_resolve(task, comm);
+	monitor_resolve(task, comm, 0, task_in_exec(task) ? RESOLVE_PROGRAM : RESOLVE_NAMED);
 	return 0;
 }
 
@@ -340,6 +343,6 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	if (!task || !task->pid)
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	monitor_resolve(task, comm);
+	monitor_resolve(task, comm, 0, RESOLVE_FOUND);
 	return 0;
 }

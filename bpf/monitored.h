@@ -53,7 +53,7 @@ struct monitored {
 	struct armed_sleep armed;
 	rts_u64 instruction; // 0: not known
 	struct rts_task interrupted;
-	struct meant meant; // of its control groups alone, where some are asked for
+	struct meant meant; // of its control groups, where some are asked for, and of its program
 };
 
 // The timer's function that runs on this CPU. The kernel has interrupts off meanwhile: whoever is

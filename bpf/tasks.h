@@ -19,7 +19,7 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	if (!task || !task->pid)
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	task_resolve(task, comm, 0);
+	task_resolve(task, comm, 0, RESOLVE_FOUND);
 	return 0;
 }
 

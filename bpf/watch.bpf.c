@@ -113,7 +113,7 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *wakee)
 		char comm[RTS_COMM_LENGTH];
 
 		__builtin_memcpy(comm, wakee->comm, RTS_COMM_LENGTH);
-		task_resolve(wakee, comm, task_state(bpf_get_current_task_btf()));
+		task_resolve(wakee, comm, task_state(bpf_get_current_task_btf()), RESOLVE_BORN);
 	}
 	PROGRAM(WAKING, on_waking(ctx, wakee, true));
 }
@@ -157,7 +157,7 @@ int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 	char comm[RTS_COMM_LENGTH];
 
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	task_resolve(task, comm, task_state(bpf_get_current_task_btf()));
+	task_resolve(task, comm, task_state(bpf_get_current_task_btf()), RESOLVE_BORN);
 	return 0;
 }
 
@@ -201,18 +201,17 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 {
 	char comm[RTS_COMM_LENGTH] = {};
 	struct task_state *state;
-	struct pt_regs *regs;
-	bool was_target;
+	bool was_target, in_exec;
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
 	state = task_state(task);
 	was_target = state && filter_target(state, task);
-	task_resolve(task, comm, 0);
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	in_exec = task_in_exec(task);
+	task_resolve(task, comm, 0, in_exec ? RESOLVE_PROGRAM : RESOLVE_NAMED);
 	state = task_state(task);
-	if (!state || !regs)
+	if (!state)
 		return 0;
-	if (regs_in_exec(regs)) {
+	if (in_exec) {
 		// What it was at until now was the work of another program.
 		if (!was_target && state->phase == PHASE_ACTIVE && filter_target(state, task))
 			state->phase = PHASE_NONE;

@@ -10,7 +10,7 @@
 #include "tracker.h"
 
 static __always_inline void tracker_resolve(struct task_struct *task, const char *comm,
-		const struct tracker_task *parent)
+		const struct tracker_task *parent, enum resolving how)
 {
 	struct tracker_task *state;
 
@@ -19,7 +19,7 @@ static __always_inline void tracker_resolve(struct task_struct *task, const char
 		TRACKER_LOSS(storage_failures);
 		return;
 	}
-	filter_resolve(&state->meant, task, comm, parent ? &parent->meant : 0);
+	filter_resolve(&state->meant, task, comm, parent ? &parent->meant : 0, how);
 #ifdef TRACKER_KEEPS_STACKS
 	if (tracker_config.stacks &&
 	    !bpf_task_storage_get(&tracker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
@@ -46,7 +46,7 @@ int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 	if (!tracker_knows_tasks())
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	tracker_resolve(task, comm, tracker_task(bpf_get_current_task_btf()));
+	tracker_resolve(task, comm, tracker_task(bpf_get_current_task_btf()), RESOLVE_BORN);
 	return 0;
 }
 
@@ -59,7 +59,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 	if (!tracker_knows_tasks())
 		return 0;
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
-	tracker_resolve(task, comm, 0);
+	tracker_resolve(task, comm, 0, task_in_exec(task) ? RESOLVE_PROGRAM : RESOLVE_NAMED);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	if (!task || !task->pid || !tracker_knows_tasks())
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	tracker_resolve(task, comm, 0);
+	tracker_resolve(task, comm, 0, RESOLVE_FOUND);
 	return 0;
 }
 

@@ -36,10 +36,6 @@ struct socket {
 	struct sock *sk;
 } RELOCATED;
 
-struct file {
-	void *private_data;
-} RELOCATED;
-
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;

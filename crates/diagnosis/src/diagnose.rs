@@ -89,9 +89,10 @@ fn answer(mut model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
     let mut warnings = warnings(&model, trace.info(), &activations);
     if model.basis.judged.is_empty() && query.tasks.names_processes() {
         warnings.push(Warning {
-            what: "of a process a recording knows the name of its first thread, and not the \
-                   script that it runs"
-                .to_owned(),
+            what:
+                "of a process a recording knows the name of its first thread and of its program's \
+                   file, and not the script that it runs"
+                    .to_owned(),
             remedy: "--process python3, or whatever runs the script; rtscope report schedtop \
                      names the threads"
                 .to_owned(),

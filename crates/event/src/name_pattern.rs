@@ -96,6 +96,16 @@ impl NamePattern {
                 .is_some_and(|pattern| glob(pattern, comm))
     }
 
+    /// Whether a program's file of this name is meant. Files may have longer names than threads:
+    /// one that is given whole means no other.
+    pub fn means_file(&self, file: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        match self.literal() {
+            Some(_) if text.len() > COMM_BYTES_MAX => file == text,
+            _ => self.matches(cut(file)),
+        }
+    }
+
     /// The patterns without which nothing matches this one: a name matches one of them just when
     /// [`NamePattern::matches`] says so. One, or two where the text is a pattern of other names
     /// than itself.

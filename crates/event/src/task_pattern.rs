@@ -12,7 +12,8 @@ pub enum TaskPattern {
     Tid(Tid),
     /// All threads of the process of this id: `pid:123`.
     Pid(Tid),
-    /// All threads of processes whose first thread has this name: `process:jackd`.
+    /// All threads of processes whose first thread or program's file has this name:
+    /// `process:jackd`.
     Process(NamePattern),
     /// Tasks of these priorities, the more urgent first: `prio:50`, `prio:50-99`, `prio:dl`.
     Prio(Prio, Prio),
@@ -34,6 +35,9 @@ pub struct NamedTask<'a> {
     pub pid: Option<Tid>,
     /// The name of its process's first thread; none where that is not known.
     pub leader: Option<&'a [u8]>,
+    /// The name of the file that its process runs, whatever its threads are called; none where that
+    /// is not known.
+    pub program: Option<&'a [u8]>,
     /// It is known to run a program: it is no thread of the kernel's, whatever its name.
     pub is_program: bool,
 }
@@ -47,6 +51,7 @@ impl<'a> NamedTask<'a> {
             prio: Some(prio),
             pid: None,
             leader: None,
+            program: None,
             is_program: false,
         }
     }
@@ -137,6 +142,7 @@ impl TaskPattern {
                     task.leader
                 };
                 leader.is_some_and(|leader| name.matches(leader))
+                    || task.program.is_some_and(|file| name.means_file(file))
             }
             TaskPattern::Prio(first, last) => task
                 .prio
@@ -270,6 +276,7 @@ mod tests {
             prio: Some(Prio::from_rt(50)),
             pid: Some(Tid(5)),
             leader: Some(b"jackd"),
+            program: Some(b"jackd-1.9-with-all"),
             is_program: false,
         };
         for meant in [
@@ -277,6 +284,8 @@ mod tests {
             "7",
             "pid:5",
             "process:jack*",
+            "process:jackd-1*",
+            "process:jackd-1.9-with-all",
             "prio:50",
             "prio:1-99",
             "rt",
@@ -289,6 +298,8 @@ mod tests {
             "5",
             "pid:7",
             "process:Client",
+            "process:jackd-1.9-with-none",
+            "jackd-1*",
             "prio:49",
             "prio:dl",
             "name:7",

@@ -22,6 +22,7 @@ mod locks;
 mod loss;
 mod moved;
 mod process;
+mod programs;
 mod queue;
 mod run;
 mod sched;
@@ -59,6 +60,7 @@ pub use functions::FunctionId;
 pub use inference::preempts_at_once;
 pub use loss::{known_from_ns, places};
 pub use process::{Comm, FileKind, ON_ITS_WAY_NS_MAX, ProcId, Process};
+pub use programs::Programs;
 pub use queue::sum_up;
 pub use run::Holder;
 pub use sched::BY_TICK_NS_MAX;
@@ -135,6 +137,7 @@ pub struct Kernel {
     now_ns: i64,
     cpus: Vec<CpuState>,
     processes: Processes,
+    programs: Programs,
     waits: queue::Waits,
     moved: Vec<moved::Moved>,
     disks: Disks,
@@ -200,6 +203,7 @@ impl Kernel {
             now_ns: 0,
             cpus: Vec::new(),
             processes: Processes::default(),
+            programs: Programs::default(),
             locks: locks::Locks::new(binding.has_futex_calls(trace)),
             binding: binding.into(),
             waits: queue::Waits::default(),

@@ -89,6 +89,7 @@ impl Kernel {
 
     /// Threads come and become other programs.
     pub(super) fn life<S: Sink>(&mut self, event: &EventView<'_>, life: Life, sink: &mut S) {
+        self.programs.life(life, event);
         match life {
             Life::Fork { .. } => self.fork(event, life, sink),
             Life::Exec(fields) => {

@@ -16,6 +16,9 @@ impl Kernel {
                 let task = self.processes.find_or_add(event.i64(tid) as i32);
                 self.processes.get_mut(task).is_tracked = true;
             }
+            Dump::Program { .. } => {
+                self.programs.dump(dump, event);
+            }
             // What only a ledger asks for.
             Dump::Quota { .. } => {}
             Dump::Disk { dev, name } => {

@@ -74,6 +74,7 @@ impl Kernel {
             prio: process.prio.map(Prio::from_lttng),
             pid: pid.map(Tid),
             leader,
+            program: self.programs.of(pid.unwrap_or(process.tid)),
             is_program: false,
         }
     }

@@ -873,3 +873,51 @@ fn a_cpu_that_events_name_and_that_has_no_stream_is_missing_in_every_verb() {
     check_streams(moved(2), &[]);
     check_streams(lttng(moved(2).environment("rtscope_cpus", "0,1")), &[]);
 }
+
+/// A daemon that calls itself and its child otherwise than its program, and both late once.
+/// `says` tells which program it runs.
+fn daemon(says: impl Fn(SyntheticTrace) -> SyntheticTrace) -> SyntheticTrace {
+    let child = Task::rt(101, "child", 50);
+    let mut trace = says(SyntheticTrace::new().at(0).run(LOOP).after(10));
+    trace = trace.fork(LOOP, child).after(10).wakeup_new(child, 0);
+    trace = trace.after(10).block(LOOP, child).after(10);
+    trace = trace.block(child, Task::IDLE);
+    for (begin_us, task) in [(10_000, LOOP), (20_000, child), (30_000, HELPER)] {
+        trace = trace.at(begin_us).timer_irq().wake(task).after(1);
+        trace = trace.timer_irq_end().after(5).run(task);
+        trace = trace.at(begin_us + 5_000).block(task, Task::IDLE);
+    }
+    trace
+}
+
+#[test]
+fn a_process_is_called_by_its_programs_file_whatever_its_threads_call_themselves() {
+    let by_exec = |trace: SyntheticTrace| {
+        let begun = Task {
+            comm: "a-daemon",
+            ..LOOP
+        };
+        trace.exec(LOOP, "a-daemon").after(5).rename(begun, "loop")
+    };
+    let by_dump = |trace: SyntheticTrace| {
+        let program = event::Value::Text("a-daemon".into());
+        let fields = [("tgid", event::Value::Signed(100)), ("program", program)];
+        trace.event("rtscope_statedump_task", &fields)
+    };
+    let check = |who: &str, trace: SyntheticTrace, expect: usize| {
+        let (diagnosis, budget) = asked_of(who, trace, TimeRange::ALL);
+        assert_eq!(diagnosis.activations.len(), expect, "{who}");
+        assert_eq!(budget.over, expect as u64, "{who}: {budget:?}");
+    };
+    for trace in [daemon(by_exec), daemon(by_dump)] {
+        check("process:a-daemon", trace.clone(), 2);
+        check("process:a-dae*", trace.clone(), 2);
+        // By the names of their first threads.
+        check("process:loop", trace.clone(), 1);
+        check("process:child", trace.clone(), 1);
+        // No thread is called so.
+        check("a-daemon", trace.clone(), 0);
+        check("process:a-daemo", trace, 0);
+    }
+    check("process:a-daemon", daemon(|trace| trace), 0);
+}

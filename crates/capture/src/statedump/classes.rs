@@ -105,6 +105,7 @@ fn task() -> EventClass {
         unsigned("policy"),
         text("cpus_allowed"),
         task_name(),
+        text("program"),
     ];
     class("rtscope_statedump_task", fields)
 }

@@ -56,6 +56,8 @@ pub struct TaskState {
     pub cpus_allowed: String,
     /// The path of its control group of the second version; empty where it is in the root.
     pub cgroup: String,
+    /// The name of the file that its process runs, of the first thread alone.
+    pub program: String,
 }
 
 /// A line of `/proc/interrupts` with one of its handlers.
@@ -122,7 +124,15 @@ impl StateDump {
                         true => String::new(),
                         false => cgroup(&text("cgroup")),
                     };
-                    Some(TaskState { cgroup, ..task })
+                    let program = match tid == pid {
+                        true => program(&thread),
+                        false => String::new(),
+                    };
+                    Some(TaskState {
+                        cgroup,
+                        program,
+                        ..task
+                    })
                 })
             })
             .collect();
@@ -287,6 +297,7 @@ impl TaskState {
         payload.i32(self.tid).i32(self.tgid).i32(self.ppid);
         payload.i32(self.prio).u32(self.policy);
         payload.string(&self.cpus_allowed).text16(&self.name);
+        payload.string(&self.program);
     }
 }
 
@@ -329,7 +340,16 @@ fn task(stat: &str, status: &str, tgid: i32) -> Option<TaskState> {
         policy: field(41)?.parse().ok()?,
         cpus_allowed: cpus_allowed.unwrap_or_default().trim().to_owned(),
         cgroup: String::new(),
+        program: String::new(),
     })
+}
+
+/// The name of the file that a process runs, also where that is deleted; a thread of the kernel's
+/// runs none.
+fn program(thread: &Path) -> String {
+    let path = fs::read_link(thread.join("exe")).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned()
 }
 
 /// From `/proc/PID/task/TID/cgroup`: the group of the second version, and nothing for the root.
@@ -387,6 +407,7 @@ mod tests {
             policy: 2,
             cpus_allowed: "0-1".to_owned(),
             cgroup: String::new(),
+            program: String::new(),
         };
         assert_eq!(found, Some(expect));
         assert_eq!(task("123 (x) S 1", "", 1), None);

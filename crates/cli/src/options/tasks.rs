@@ -211,20 +211,29 @@ mod tests {
     #[test]
     fn the_examples_of_the_page_mean_the_same_tasks_to_every_verb() {
         let tasks = rows("| tid | name |", "With these tasks");
-        let tasks: Vec<(i32, &str, i32, Prio)> = tasks
+        let tasks: Vec<(i32, &str, i32, Prio, Option<&str>)> = tasks
             .iter()
             .map(|row| {
                 let number = |cell: &str| cell.parse().expect("an id");
-                (number(row[0]), code(row[1]), number(row[2]), prio(row[3]))
+                let file = row.get(4).filter(|cell| !cell.is_empty());
+                let file = file.map(|cell| code(cell));
+                (
+                    number(row[0]),
+                    code(row[1]),
+                    number(row[2]),
+                    prio(row[3]),
+                    file,
+                )
             })
             .collect();
         let leader = |pid: i32| tasks.iter().find(|task| task.0 == pid).map(|task| task.1);
-        let named = tasks.iter().map(|(tid, name, pid, prio)| NamedTask {
+        let named = tasks.iter().map(|(tid, name, pid, prio, file)| NamedTask {
             tid: Tid(*tid),
             comm: name.as_bytes(),
             prio: Some(*prio),
             pid: Some(Tid(*pid)),
             leader: leader(*pid).map(str::as_bytes),
+            program: file.map(str::as_bytes),
             is_program: false,
         });
         let named: Vec<_> = named.collect();

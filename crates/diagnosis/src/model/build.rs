@@ -483,7 +483,10 @@ fn is_followed(known: &Known) -> bool {
             | Known::Fault { .. }
             | Known::Device(bind::Device::BlockIssue { .. } | bind::Device::BlockComplete { .. })
             | Known::Dump(
-                bind::Dump::Process { .. } | bind::Dump::Tracked { .. } | bind::Dump::Quota { .. }
+                bind::Dump::Process { .. }
+                    | bind::Dump::Program { .. }
+                    | bind::Dump::Tracked { .. }
+                    | bind::Dump::Quota { .. }
             )
     )
 }

@@ -23,6 +23,7 @@ pub(crate) const DECISION_NS_MAX: i64 = 100_000;
 
 impl Builder {
     pub(super) fn life(&mut self, life: Life, cpu: u32, now_ns: i64, event: &EventView<'_>) {
+        self.tasks.life(life, event);
         match life {
             Life::Fork {
                 parent,
@@ -87,6 +88,7 @@ impl Builder {
         if let Dump::Quota { begin, kept, tid } = dump {
             self.quota((begin, kept, tid), (event.time().as_ns(), event));
         }
+        self.tasks.program_said(dump, event);
         let Dump::Process {
             tid,
             pid,

@@ -8,7 +8,9 @@ use event::{COMM_BYTES_MAX, NamedTask, NumberMap, Prio, Tid};
 use super::chain::NodeId;
 use super::ends::Work;
 use event::evidence::{StopKind, TaskRef};
-use kernel_state::{Comm, Kernel, ProcId, TaskFilter};
+use kernel_state::bind::{Dump, Life};
+use kernel_state::{Comm, Kernel, ProcId, Programs, TaskFilter};
+use trace::EventView;
 
 /// A task as it was between two changes of its name or priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -195,6 +197,8 @@ pub(crate) struct Tasks {
     filter: TaskFilter,
     /// What events said of the process of a thread, by its id.
     belongs: NumberMap<i32, Belongs>,
+    /// What files processes run.
+    programs: Programs,
     by_tid: NumberMap<i32, TaskIndex>,
     /// By the number of a thread in the kernel's state.
     by_process: Vec<Option<TaskIndex>>,
@@ -211,6 +215,7 @@ impl Tasks {
         Tasks {
             filter,
             belongs: NumberMap::default(),
+            programs: Programs::default(),
             by_tid: NumberMap::default(),
             by_process: vec![],
             idle: vec![],
@@ -390,6 +395,30 @@ impl Tasks {
             return;
         }
         self.belongs.insert(tid, belongs);
+        self.may_be_meant(tid);
+    }
+
+    /// Tasks come, and become other programs.
+    pub fn life(&mut self, life: Life, event: &EventView<'_>) {
+        self.programs.life(life, event);
+    }
+
+    /// The state dump says which program a process runs.
+    pub fn program_said(&mut self, dump: Dump, event: &EventView<'_>) {
+        let said = self.programs.dump(dump, event);
+        let Some(pid) = said.filter(|_| self.filter.names_processes()) else {
+            return;
+        };
+        // Of its first thread nothing else may have said whose it is.
+        let is_other =
+            |(tid, belongs): &(&i32, &Belongs)| **tid != pid && belongs.pid == Some(Tid(pid));
+        let others = self.belongs.iter().filter(is_other).map(|(tid, _)| *tid);
+        let tids: Vec<i32> = others.chain([pid]).collect();
+        tids.into_iter().for_each(|tid| self.may_be_meant(tid));
+    }
+
+    /// What is known of a task has changed.
+    fn may_be_meant(&mut self, tid: i32) {
         let Some(task) = self.find(tid, 0) else {
             return;
         };
@@ -492,6 +521,7 @@ impl Tasks {
             prio: Some(prio),
             pid: belongs.pid,
             leader,
+            program: self.programs.of(belongs.pid.unwrap_or(tid).0),
             is_program: belongs.is_program,
         }
     }

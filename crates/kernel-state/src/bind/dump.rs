@@ -25,6 +25,11 @@ pub enum Dump {
         dev: FieldId,
         name: FieldId,
     },
+    /// What file a process runs; empty for its threads but the first.
+    Program {
+        pid: FieldId,
+        file: FieldId,
+    },
     /// A task whose events are recorded, in a trace of some tasks alone.
     Tracked {
         tid: FieldId,
@@ -58,6 +63,10 @@ pub(super) fn bind(class: &EventClass) -> Option<Dump> {
         "lttng_statedump_block_device" => Dump::Disk {
             dev: field("dev")?,
             name: field("diskname")?,
+        },
+        "rtscope_statedump_task" => Dump::Program {
+            pid: field("tgid")?,
+            file: field("program")?,
         },
         "rtscope_tracked" => Dump::Tracked { tid: field("tid")? },
         "rtscope_quota" => Dump::Quota {

@@ -120,9 +120,14 @@ impl ExecFields {
         if let Some(procname) = self.procname {
             return Some(event.text(procname));
         }
+        let name = self.file(event)?;
+        Some(&name[..name.len().min(COMM_BYTES)])
+    }
+
+    /// The name of the program's file.
+    pub fn file<'a>(&self, event: &EventView<'a>) -> Option<&'a [u8]> {
         let path = event.text(self.filename?);
         let name = path.rsplit(|byte| *byte == b'/').next()?;
-        let name = &name[..name.len().min(COMM_BYTES)];
         (!name.is_empty()).then_some(name)
     }
 }

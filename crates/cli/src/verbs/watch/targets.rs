@@ -128,28 +128,28 @@ impl Matched {
         self.family.is_some() && line.any(|pid| Some(pid) == self.family)
     }
 
-    /// The first threads of the processes that are called so by their program or script alone, and
-    /// how somebody asks for them. The kernel does not know that name.
+    /// The first threads of the processes that are called so by how they were begun or by their
+    /// script alone, and how somebody asks for them. The kernel does not know that name.
     fn called_by_program(&self) -> Vec<(&Thread, &NamePattern)> {
         let patterns = match &self.target {
             Target::Tasks(patterns) => patterns.as_slice(),
             Target::RealTime => &[],
         };
         let names = patterns.iter().filter_map(|pattern| match pattern {
-            TaskPattern::Process(name) => Some(name),
+            TaskPattern::Process(name) => Some((pattern, name)),
             _ => None,
         });
-        let of_it = |name: &NamePattern, thread: &&Thread| {
+        let of_it = |(pattern, name): (&TaskPattern, &NamePattern), thread: &&Thread| {
             thread.pid == thread.tid
-                && !name.matches(thread.leader.as_bytes())
+                && !thread.is_meant_by(pattern)
                 && thread.is_of_process_called(name)
                 && (!self.family_named || self.is_of_family(thread))
         };
         names
-            .flat_map(|name| {
+            .flat_map(|asked| {
                 let threads = self.threads.iter();
-                let threads = threads.filter(move |thread| of_it(name, thread));
-                threads.map(move |thread| (thread, name))
+                let threads = threads.filter(move |thread| of_it(asked, thread));
+                threads.map(move |thread| (thread, asked.1))
             })
             .collect()
     }
@@ -389,6 +389,7 @@ mod tests {
             pid: Tid(pid),
             leader: leader.to_owned(),
             parent: Tid(1),
+            program: None,
             programs: vec![program.to_owned()],
             prio: Prio::from_rt(50),
             class: "FIFO 50".to_owned(),
@@ -523,7 +524,14 @@ mod tests {
                     watched; --process python3, or --pid 11, watches it\n";
         assert_eq!(matched(&["process:load.py"]).too_late(), said);
         assert_eq!(matched(&["process:jackd"]).too_late(), "");
-        // The kernel knows these by the name of their first thread.
+        // The kernel knows these by the name of their first thread, and this one by its file.
+        let mut by_file = matched(&["process:fairpipe"]);
+        by_file.threads[3].program = Some("fairpipe".to_owned());
+        assert_eq!(
+            (by_file.tids(), by_file.by_program()),
+            (vec![Tid(9)], vec![])
+        );
+        assert_eq!(by_file.too_late(), "");
         check("jackd", &[]);
         check("python3", &[]);
         check("ros2_control_nope", &[]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use event::{COMM_BYTES_MAX, NamePattern, NamedTask, Prio, TaskPattern, Tid};
+use event::{NamePattern, NamedTask, Prio, TaskPattern, Tid};
 use host::namespace;
 
 /// `PF_KTHREAD` of `include/linux/sched.h`.
@@ -17,7 +17,9 @@ pub(super) struct Thread {
     pub leader: String,
     /// The process that made its own, or took it over.
     pub parent: Tid,
-    /// What its process is called otherwise: the program's file, and the script that it runs.
+    /// The name of its program's file.
+    pub program: Option<String>,
+    /// What its process is called otherwise: what it was called by, and the script that it runs.
     pub programs: Vec<String>,
     pub prio: Prio,
     pub class: String,
@@ -38,21 +40,16 @@ impl Thread {
             prio: Some(self.prio),
             pid: Some(self.pid),
             leader: Some(self.leader.as_bytes()),
+            program: self.program.as_deref().map(str::as_bytes),
             is_program: self.is_program,
         })
     }
 
     /// Whether the process is called so, by its first thread, its program or its script.
     pub fn is_of_process_called(&self, name: &NamePattern) -> bool {
-        let by_program = self.programs.iter().any(|program| is_called(program, name));
-        name.matches(self.leader.as_bytes()) || by_program
+        let mut files = self.programs.iter().chain(&self.program);
+        name.matches(self.leader.as_bytes()) || files.any(|file| name.means_file(file.as_bytes()))
     }
-}
-
-/// A program's file may have a longer name than the kernel keeps of a thread.
-fn is_called(program: &str, name: &NamePattern) -> bool {
-    let bytes = program.as_bytes();
-    program == name.text() || (bytes.len() <= COMM_BYTES_MAX && name.matches(bytes))
 }
 
 /// All threads of this machine that this process may see; where each is, if somebody asks.
@@ -65,6 +62,7 @@ pub(super) fn threads(with_groups: bool) -> Vec<Thread> {
             continue;
         };
         let programs = programs_of(&process);
+        let program = program_of(&process);
         let namespace = namespace::of(&process);
         for folder in folders(&process.join("task")) {
             let Some((tid, comm)) = id_of(&folder).zip(comm_of(&folder)) else {
@@ -91,6 +89,7 @@ pub(super) fn threads(with_groups: bool) -> Vec<Thread> {
                 pid,
                 leader: leader.clone(),
                 parent,
+                program: program.clone(),
                 programs: programs.clone(),
                 prio,
                 class,
@@ -121,8 +120,15 @@ fn comm_of(path: &Path) -> Option<String> {
     Some(event::plain_text(name))
 }
 
-/// The program's file, what it was called by, and the script that it runs, if it does: another
-/// first argument is no file (`su postgres`).
+/// The name of the file that a process runs, also where that is deleted.
+fn program_of(process: &Path) -> Option<String> {
+    let path = std::fs::read_link(process.join("exe")).ok()?;
+    let name = path.file_name()?.to_string_lossy();
+    Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
+}
+
+/// What a process was called by, and the script that it runs, if it does: another first argument is
+/// no file (`su postgres`).
 fn programs_of(process: &Path) -> Vec<String> {
     let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
     let words = line.split(|byte| *byte == 0).take(2);
@@ -132,11 +138,8 @@ fn programs_of(process: &Path) -> Vec<String> {
     let words = words
         .enumerate()
         .filter(|(place, word)| *place == 0 || is_file(word));
-    let words = words.map(|(_, word)| word);
-    let file = std::fs::read_link(process.join("exe")).ok();
-    let file = file.map(|path| path.to_string_lossy().into_owned());
     let last = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let names = words.chain(file).map(last);
+    let names = words.map(|(_, word)| last(word));
     names.filter(|name| !name.is_empty()).collect()
 }
 
