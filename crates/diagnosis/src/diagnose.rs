@@ -210,6 +210,7 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         end: hit.end,
     };
     let stolen_max = stolen_max(model, range, cpu, &steps);
+    let faults = model.page_faults_of(hit.task.tid.0, range);
     let task = as_it_waited(&hit.task, &steps);
     LateActivation {
         free_meanwhile: free_meanwhile(model, range, cpu, task.prio),
@@ -222,7 +223,8 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         hit: Some(hit.clone()),
         checks,
         ledger,
-        page_faults: model.page_faults_of(hit.task.tid.0, range),
+        page_faults: faults.count,
+        page_faults_max: faults.took_max,
         stolen_max,
         unseen_max: Duration::ZERO,
     }
@@ -277,7 +279,7 @@ fn from_candidate(
     let (hit, checks, steps_left_out) = (None, vec![], 0);
     let range = TimeRange { begin: origin, end };
     let stolen_max = stolen_max(model, range, cpu, &steps);
-    let page_faults = model.page_faults_of(task.tid.0, range);
+    let faults = model.page_faults_of(task.tid.0, range);
     let free_meanwhile = free_meanwhile(model, range, cpu, task.prio);
     Some(LateActivation {
         task,
@@ -289,7 +291,8 @@ fn from_candidate(
         hit,
         checks,
         ledger,
-        page_faults,
+        page_faults: faults.count,
+        page_faults_max: faults.took_max,
         free_meanwhile,
         stolen_max,
         unseen_max: Duration::ZERO,

@@ -113,6 +113,8 @@ pub struct LateActivation {
     /// Page faults of its task in it. What they took without a device is its own run: the kernel
     /// has no event for their end.
     pub page_faults: usize,
+    /// What they took of that at most, as far as they needed no device.
+    pub page_faults_max: Duration,
     /// Other CPUs that nearly all of that time idled or, for a real-time task, ran what it beats.
     pub free_meanwhile: Vec<Cpu>,
     /// What of it the hypervisor may have taken, at most, as far as the evidence tells.

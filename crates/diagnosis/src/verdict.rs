@@ -419,7 +419,7 @@ fn is_out_of_runtime(late: &LateActivation) -> bool {
 /// Nobody else's doing; what page faults took of it is not known.
 fn own_doing(model: &Model, late: &LateActivation) -> String {
     let faults = match late.page_faults {
-        0 => String::new(),
+        _ if !advice::may_be_faults(late) => String::new(),
         1 => ", with a page fault in it".to_owned(),
         faults => format!(", with {faults} page faults in it"),
     };

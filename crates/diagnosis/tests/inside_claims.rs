@@ -702,15 +702,16 @@ fn a_softirq_that_wakes_an_interrupts_thread_keeps_its_time() {
 
 #[test]
 fn a_run_of_its_own_accuses_nobody_and_says_how_many_page_faults_it_had() {
-    let fault = |trace: SyntheticTrace| {
+    let fault = |trace: SyntheticTrace, address: u64| {
         let trace = trace.after(500);
-        trace.event("page_fault_user", &[("address", Value::Unsigned(4096))])
+        trace.event("page_fault_user", &[("address", Value::Unsigned(address))])
     };
     let other = Task::fair(400, "compile");
     let before = SyntheticTrace::new().cpu(1).at(5).run(other).cpu(0);
-    let trace = fault(fault(activated_after(before)));
+    // Two that may have been of huge pages.
+    let trace = fault(fault(activated_after(before), 1 << 21), 2 << 21);
     // Another task's, at the same time.
-    let trace = fault(trace.cpu(1)).cpu(0);
+    let trace = fault(trace.cpu(1), 3 << 21).cpu(0);
     let query = Query::default();
     let diagnosis = diagnose(&ends(trace, VICTIM, 4010).build(), &query).expect("a diagnosis");
     let verdict = diagnosis.verdict().expect("the victim was activated");
@@ -723,18 +724,34 @@ fn a_run_of_its_own_accuses_nobody_and_says_how_many_page_faults_it_had() {
 
 #[test]
 fn memory_is_to_be_locked_where_page_faults_may_have_taken_a_tenth() {
-    let check = |end_us: i64, expect: &[&str]| {
-        let fault = |trace: SyntheticTrace| {
-            let trace = trace.after(500);
-            trace.event("page_fault_user", &[("address", Value::Unsigned(4096))])
+    let check = |addresses: &[u64], end_us: i64, expect: bool| {
+        let fault = |trace: SyntheticTrace, address: &u64| {
+            let address = ("address", Value::Unsigned(*address));
+            trace.after(5).event("page_fault_user", &[address])
         };
-        let trace = fault(fault(activated_after(SyntheticTrace::new())));
+        let trace = activated_after(SyntheticTrace::new());
+        let trace = addresses.iter().fold(trace, fault);
         let trace = ends(trace, VICTIM, end_us).build();
         let diagnosis = diagnose(&trace, &Query::default()).expect("a diagnosis");
-        let advice = &diagnosis.verdict().expect("a verdict").advice;
-        let rules: Vec<_> = advice.iter().map(|advice| advice.rule).collect();
-        assert_eq!(rules, expect, "{end_us}");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        let rules: Vec<_> = verdict.advice.iter().map(|advice| advice.rule).collect();
+        let wanted: &[&str] = match expect {
+            true => &["lock-memory", "profile-own-work"],
+            false => &["profile-own-work"],
+        };
+        let context = format!("{} to {end_us}: {}", addresses.len(), verdict.sentence);
+        assert_eq!(rules, wanted, "{context}");
+        // What is no reason is not in the sentence.
+        let faults = format!("{} page faults in it", addresses.len());
+        assert_eq!(verdict.sentence.contains(&faults), expect, "{context}");
     };
-    check(4_010, &["lock-memory", "profile-own-work"]);
-    check(21_010, &["profile-own-work"]);
+    // A garbage collection meets a page after the other: 73 small ones take 0.4 ms at most.
+    let small: Vec<u64> = (0..73).map(|page| 4096 * page).collect();
+    check(&small, 4_010, true);
+    check(&small, 30_010, false);
+    // A huge page is there after one fault.
+    let huge = [1 << 21, 2 << 21];
+    check(&huge, 4_010, true);
+    check(&huge, 21_010, false);
+    check(&[4096, 8192], 4_010, false);
 }

@@ -7,7 +7,7 @@ mod machine;
 mod own_work;
 mod tasks;
 
-pub(crate) use own_work::own_work;
+pub(crate) use own_work::{may_be_faults, own_work};
 
 use event::{Cpu, Duration, Tid};
 use trace::TraceInfo;

@@ -1,21 +1,17 @@
 //! Advice where a task's own work took most of the time: where it goes, what can be taken out
 //! of it, and what keeps others out of it who took a good part.
 
-use event::Duration;
 use event::evidence::TaskRef;
 
 use super::{check_threshold, then_check};
 use crate::finding::{Advice, LateActivation, WaitedMutex};
 
-/// A page fault that needs no device takes so long at most: a huge page is cleared.
-const FAULT_MAX: Duration = Duration::from_ns(200_000);
 /// Faults that cannot have taken this part of an activation are not why it is late.
 const FAULTS_SHARE_MIN: f64 = 0.1;
 
 /// Whether its page faults may have taken a good part of it: how long they took nobody tells.
-fn may_be_faults(late: &LateActivation) -> bool {
-    let most = FAULT_MAX.as_ns().saturating_mul(late.page_faults as i64);
-    late.page_faults > 0 && Duration::from_ns(most).share_of(late.latency()) >= FAULTS_SHARE_MIN
+pub(crate) fn may_be_faults(late: &LateActivation) -> bool {
+    late.page_faults > 0 && late.page_faults_max.share_of(late.latency()) >= FAULTS_SHARE_MIN
 }
 
 /// For an activation that its task's own work made long; `mutexes` are those that it waited for.

@@ -172,6 +172,7 @@ fn late(end: Instant, latency: Duration) -> LateActivation {
             grade: Grade::Complete,
         },
         page_faults: 0,
+        page_faults_max: Duration::ZERO,
         free_meanwhile: Vec::new(),
         stolen_max: Duration::ZERO,
         unseen_max: Duration::ZERO,

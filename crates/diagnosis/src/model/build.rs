@@ -12,6 +12,7 @@ use super::cpu::{Armed, CpuState};
 use super::devices::Requests;
 use super::ends::Work;
 use super::late_expiries::LateExpiry;
+use super::page_faults::PageFault;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::{Model, Quotas, promised};
 use crate::evidence::Evidence;
@@ -34,7 +35,7 @@ pub(super) struct Builder {
     pub(super) irq_actions: Actions,
     pub(super) losses: Vec<Lost>,
     pub(super) evidence: Evidence,
-    pub(super) page_faults: Vec<(i64, VersionId)>,
+    pub(super) page_faults: Vec<PageFault>,
     pub(super) until: Until,
     pub(super) system_calls: Vec<(i64, VersionId)>,
     pub(super) boosts: Vec<Boost>,

@@ -59,7 +59,7 @@ impl Builder {
             self.logged += state.log.len();
         }
         self.page_faults
-            .retain(|(time_ns, _)| kept.touches(*time_ns, *time_ns));
+            .retain(|fault| kept.touches(fault.time_ns, fault.time_ns));
         self.system_calls
             .retain(|(time_ns, _)| kept.touches(*time_ns, *time_ns));
         self.logged += self.system_calls.len();

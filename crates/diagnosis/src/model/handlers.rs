@@ -87,7 +87,9 @@ impl Builder {
             }
             Handler::HrtimerExpireExit => self.timer_exit(cpu, now_ns),
             Handler::Nmi { delta_ns } => self.nmi(cpu, now_ns, event.i64(delta_ns)),
-            Handler::PageFault => self.page_fault(cpu, now_ns),
+            Handler::PageFault { address } => {
+                self.page_fault(cpu, now_ns, address.map(|address| event.u64(address)));
+            }
             Handler::ContentionBegin { flags } => {
                 if event.u64(flags) & SPINS != 0 {
                     self.cpu(cpu).timeline.contended.push(Contended {

@@ -13,6 +13,7 @@ mod handlers;
 mod late_expiries;
 mod life;
 mod observe;
+mod page_faults;
 mod program;
 mod promised;
 mod quotas;
@@ -44,6 +45,7 @@ pub(crate) use devices::Requests;
 use forget::RECORDS_MIN;
 pub(crate) use late_expiries::LateExpiry;
 pub(crate) use life::DECISION_NS_MAX;
+use page_faults::{FaultsOf, PageFault};
 pub(crate) use quotas::Quotas;
 pub(crate) use stillness::Span;
 pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
@@ -62,7 +64,7 @@ pub(crate) struct Model {
     pub losses: Vec<Lost>,
     pub evidence: Evidence,
     /// When which task touched a page that was not there, in time order.
-    pub page_faults: Vec<(i64, VersionId)>,
+    pub page_faults: Vec<PageFault>,
     /// When which task made a system call, in time order.
     pub system_calls: Vec<(i64, VersionId)>,
     /// When a clock that is not the trace's was seen to have been set forward, and by how much.
@@ -288,19 +290,16 @@ impl Model {
             .any(|first_ns| begin_ns < *first_ns && *first_ns <= end_ns)
     }
 
-    /// How many page faults a task had in this time. Only their begin is an event.
-    pub fn page_faults_of(&self, tid: i32, range: TimeRange) -> usize {
+    /// The page faults of a task in this time.
+    pub fn page_faults_of(&self, tid: i32, range: TimeRange) -> FaultsOf {
         let before = |instant: Instant| {
             let faults = &self.page_faults;
-            faults.partition_point(|(time_ns, _)| *time_ns < instant.as_ns())
+            faults.partition_point(|fault| fault.time_ns < instant.as_ns())
         };
         let first = before(range.begin);
         let those = &self.page_faults[first..before(range.end).max(first)];
         let by = |version| self.tasks.version(version).map(|version| version.tid.0);
-        let those = those
-            .iter()
-            .filter(|(_, version)| by(*version) == Some(tid));
-        those.count()
+        FaultsOf::of(those.iter().filter(|fault| by(fault.by) == Some(tid)))
     }
 
     /// When a task was seen to run code of its own between two instants: at a page fault, at a
@@ -309,11 +308,24 @@ impl Model {
         let inside = |time_ns: &i64| begin_ns < *time_ns && *time_ns < end_ns;
         let is_it = |version| self.tasks.version(version).map(|version| version.tid.0) == Some(tid);
         let mut seen = Vec::new();
-        for marks in [&self.page_faults, &self.system_calls] {
-            let first = marks.partition_point(|(time_ns, _)| *time_ns <= begin_ns);
-            let those = marks[first..].iter().take_while(|mark| mark.0 < end_ns);
-            seen.extend(those.filter(|mark| is_it(mark.1)).map(|mark| mark.0));
-        }
+        let faults = &self.page_faults;
+        let first = faults.partition_point(|fault| fault.time_ns <= begin_ns);
+        let those = faults[first..].iter();
+        let those = those.take_while(|fault| fault.time_ns < end_ns);
+        seen.extend(
+            those
+                .filter(|fault| is_it(fault.by))
+                .map(|fault| fault.time_ns),
+        );
+        let calls = &self.system_calls;
+        let first = calls.partition_point(|(time_ns, _)| *time_ns <= begin_ns);
+        let those = calls[first..].iter();
+        let those = those.take_while(|(time_ns, _)| *time_ns < end_ns);
+        seen.extend(
+            those
+                .filter(|(_, by)| is_it(*by))
+                .map(|(time_ns, _)| *time_ns),
+        );
         let late = self.evidence.late_timers.iter();
         let late = late.filter(|late| late.mode == Mode::User && late.interrupted.tid.0 == tid);
         seen.extend(late.map(|late| late.time.as_ns()).filter(inside));

@@ -7,6 +7,7 @@ use kernel_state::bind::{Call, FutexCommand};
 use trace::EventView;
 
 use super::build::Builder;
+use super::page_faults::PageFault;
 use super::tasks::TaskIndex;
 
 impl Builder {
@@ -31,11 +32,16 @@ impl Builder {
         }
     }
 
-    pub(super) fn page_fault(&mut self, cpu: u32, time_ns: i64) {
+    pub(super) fn page_fault(&mut self, cpu: u32, time_ns: i64, address: Option<u64>) {
         if let Some(task) = self.cpu(cpu).current {
             self.runs_program(cpu, time_ns, task);
-            let version = self.tasks.state(task).version;
-            self.page_faults.push((time_ns, version));
+            let by = self.tasks.state(task).version;
+            let fault = PageFault {
+                time_ns,
+                by,
+                address,
+            };
+            self.page_faults.push(fault);
         }
     }
 

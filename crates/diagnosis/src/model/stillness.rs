@@ -191,8 +191,8 @@ impl Model {
     /// The longest stretch of a span in which no task touched a page that was not there.
     fn longest_between_faults(&self, (begin_ns, end_ns): Span) -> i64 {
         let faults = &self.page_faults;
-        let first = faults.partition_point(|(time_ns, _)| *time_ns <= begin_ns);
-        let inside = faults[first..].iter().map(|(time_ns, _)| *time_ns);
+        let first = faults.partition_point(|fault| fault.time_ns <= begin_ns);
+        let inside = faults[first..].iter().map(|fault| fault.time_ns);
         let mut last_ns = begin_ns;
         let mut longest_ns = 0;
         for time_ns in inside

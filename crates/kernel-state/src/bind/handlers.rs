@@ -55,7 +55,10 @@ pub enum Handler {
         delta_ns: FieldId,
     },
     /// User code touched a page that was not there.
-    PageFault,
+    PageFault {
+        /// Of what was not there.
+        address: Option<FieldId>,
+    },
     /// A task begins to wait for a lock.
     ContentionBegin {
         flags: FieldId,
@@ -179,7 +182,9 @@ pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
         "nmi_handler" => Handler::Nmi {
             delta_ns: field("delta_ns")?,
         },
-        "x86_exceptions_page_fault_user" | "page_fault_user" => Handler::PageFault,
+        "x86_exceptions_page_fault_user" | "page_fault_user" => Handler::PageFault {
+            address: field("address"),
+        },
         "lock_contention_begin" | "contention_begin" => Handler::ContentionBegin {
             flags: field("flags")?,
         },
