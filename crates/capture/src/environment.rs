@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::path::Path;
+use std::ptr;
 
 use ctf::writer::EnvValue;
 use event::Cpu;
@@ -106,17 +110,56 @@ pub(crate) fn tracked(track: Option<&Track>) -> Option<(String, EnvValue)> {
 }
 
 /// Whether the scheduler's knobs in debugfs may be turned: opened for writing, and not written. A
-/// kernel that is locked down refuses that to everybody.
+/// kernel that is locked down refuses that to everybody, also where debugfs is not mounted.
 fn debugfs() -> &'static str {
-    let knob = OpenOptions::new()
-        .write(true)
-        .open("/sys/kernel/debug/sched/preempt");
-    match knob {
-        Ok(_) => "allowed",
+    let is_mounted = Path::new("/sys/kernel/debug").join(KNOB).exists();
+    let folder = match is_mounted {
+        true => None,
+        false => debugfs_apart().ok(),
+    };
+    let path = match &folder {
+        Some(folder) => format!("/proc/self/fd/{}/{KNOB}", folder.as_raw_fd()),
+        None => format!("/sys/kernel/debug/{KNOB}"),
+    };
+    match OpenOptions::new().write(true).open(path) {
+        Ok(_) if is_mounted => "allowed",
+        Ok(_) => "unmounted",
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => "refused",
         Err(_) => "unknown",
     }
 }
+
+/// A file that all kernels with knobs of the scheduler in debugfs have, and that opening does not
+/// change.
+const KNOB: &str = "sched/features";
+
+/// A debugfs that is mounted nowhere: nobody else sees it.
+fn debugfs_apart() -> io::Result<OwnedFd> {
+    let opened = |result: libc::c_long| match result {
+        0.. => {
+            // SAFETY: the kernel has just made it, for us alone.
+            Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+        }
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: the name is a text that ends with a zero byte.
+    let context = unsafe { libc::syscall(libc::SYS_fsopen, c"debugfs".as_ptr(), CLOSE_ON_EXEC) };
+    let context = opened(context)?;
+    let (key, value) = (ptr::null::<u8>(), ptr::null::<u8>());
+    let number = context.as_raw_fd();
+    // SAFETY: this command takes no key and no value.
+    let made = unsafe { libc::syscall(libc::SYS_fsconfig, number, CREATE, key, value, 0) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it takes numbers alone.
+    opened(unsafe { libc::syscall(libc::SYS_fsmount, number, CLOSE_ON_EXEC, 0) })
+}
+
+/// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC` of `include/uapi/linux/mount.h`.
+const CLOSE_ON_EXEC: u32 = 1;
+/// `FSCONFIG_CMD_CREATE` there.
+const CREATE: u32 = 6;
 
 /// Whether the kernel shares a CPU by sessions: then nice values say nothing between two of them.
 fn autogroup() -> &'static str {

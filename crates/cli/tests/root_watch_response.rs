@@ -328,3 +328,43 @@ fn a_name_beside_a_command_means_its_tasks_of_that_name_and_no_others() {
         }
     }
 }
+
+#[test]
+fn a_process_that_calls_itself_otherwise_is_watched_by_its_programs_file() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let daemon = folder.path().join("a-daemon");
+    std::fs::copy("/bin/sh", &daemon).expect("copied");
+    let begin = || {
+        Command::new(&daemon)
+            .args(["-c", &worker(Some("renamed"), 10_000)])
+            .spawn()
+            .expect("it starts")
+    };
+    for is_there_before in [true, false] {
+        let before = is_there_before.then(begin);
+        // It takes its name.
+        std::thread::sleep(Duration::from_millis(50));
+        let mut watch = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+            .args(["watch", "--json", "--no-snapshot", "--over", "1ms"])
+            .args(["--max-hits", "2", "--for", "20s", "--process", "a-daemon"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("rtscope starts");
+        let stderr = BufReader::new(watch.stderr.take().expect("piped"));
+        let mut said = stderr.lines().map_while(Result::ok);
+        assert!(said.any(|line| line.starts_with("watching")), "it is armed");
+        std::thread::spawn(move || said.count());
+        let mut daemon = before.unwrap_or_else(begin);
+        let output = watch.wait_with_output().expect("it ends");
+        daemon.kill().expect("killed");
+        daemon.wait().expect("it ends");
+        let said = lines(&String::from_utf8_lossy(&output.stdout));
+        let hits = said.iter().filter(|line| line["type"] == "hit");
+        let names: Vec<_> = hits.map(|line| &line["hit"]["task"]["comm"]).collect();
+        let is_it = |name: &&Value| **name == "renamed";
+        assert!(names.iter().any(is_it), "{is_there_before}: {said:#?}");
+    }
+}

@@ -368,7 +368,26 @@ fn a_limit_on_real_time_tasks_has_the_knob_that_the_machine_has() {
     let expect = "if [ -e /sys/kernel/debug/sched/fair_server/cpu0/runtime ]; then \
                   echo 0 > /sys/kernel/debug/sched/fair_server/cpu0/runtime; \
                   else sysctl -w kernel.sched_rt_runtime_us=-1; fi";
-    check(trace, VICTIM, &[expect]);
+    check(trace.clone(), VICTIM, &[expect]);
+    // The sysctl lifts nothing where there is a server, whether or not its knob is to be seen.
+    let server = "echo 0 > /sys/kernel/debug/sched/fair_server/cpu0/runtime";
+    let mounts = "[ -e /sys/kernel/debug/sched/fair_server/cpu0/runtime ] || mount -t debugfs none \
+                  /sys/kernel/debug; echo 0 > /sys/kernel/debug/sched/fair_server/cpu0/runtime";
+    let limit = "sysctl -w kernel.sched_rt_runtime_us=-1";
+    let on = |release: &'static str, debugfs: &'static str, expect: &[&str]| {
+        let trace = trace.clone().environment("kernel_release", release);
+        check(
+            trace.environment("rtscope_debugfs", debugfs),
+            VICTIM,
+            expect,
+        );
+    };
+    on("6.18.0-rc1", "unmounted", &[mounts]);
+    on("6.12.48+deb13-rt-amd64", "unknown", &[mounts]);
+    on("7.0.1", "allowed", &[server]);
+    on("6.18.0", "refused", &[]);
+    on("6.11.9", "unmounted", &[limit]);
+    on("6.1.0-40-rt-amd64", "refused", &[limit]);
 }
 
 #[test]
@@ -407,6 +426,20 @@ fn what_the_machine_refuses_is_not_offered() {
     let boot = |commands: Vec<String>| commands.contains(&"boot with preempt=full".to_owned());
     assert!(boot(offers(kept(), "refused")));
     assert!(!boot(offers(kept(), "allowed")));
+    let turns = "echo full > /sys/kernel/debug/sched/preempt";
+    let mounts = "[ -e /sys/kernel/debug/sched/preempt ] || mount -t debugfs none \
+                  /sys/kernel/debug; echo full > /sys/kernel/debug/sched/preempt";
+    for (debugfs, expect) in [
+        ("allowed", turns),
+        ("unmounted", mounts),
+        ("unknown", mounts),
+    ] {
+        let given = offers(kept(), debugfs);
+        assert!(
+            given.iter().any(|one| one == expect),
+            "{debugfs}: {given:?}"
+        );
+    }
 }
 
 #[test]

@@ -84,8 +84,32 @@ pub(super) fn quiet_console(case: &Case<'_>) -> Option<(String, String)> {
 
 /// Whether the machine said that it refuses to turn what is in debugfs.
 fn refuses_debugfs(case: &Case<'_>) -> bool {
+    debugfs_is(case, "refused")
+}
+
+fn debugfs_is(case: &Case<'_>, what: &str) -> bool {
     let said = case.info.environment.get("rtscope_debugfs");
-    said.is_some_and(|said| said == "refused")
+    said.is_some_and(|said| said == what)
+}
+
+/// A knob of the scheduler in debugfs, which is mounted where that may be needed.
+fn turn_knob(case: &Case<'_>, knob: &str, value: &str) -> String {
+    let turn = format!("echo {value} > {knob}");
+    match debugfs_is(case, "allowed") {
+        true => turn,
+        false => format!("[ -e {knob} ] || mount -t debugfs none /sys/kernel/debug; {turn}"),
+    }
+}
+
+/// The first kernel whose fair tasks have a deadline server in place of the limit's share.
+const SERVER_SINCE: (u32, u32) = (6, 12);
+
+/// Whether the kernel's fair tasks have a deadline server, as far as its release tells.
+fn has_fair_server(case: &Case<'_>) -> Option<bool> {
+    let release = case.info.environment.get("kernel_release")?;
+    let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
+    let mut number = || numbers.next()?.parse::<u32>().ok();
+    Some((number()?, number()?) >= SERVER_SINCE)
 }
 
 /// Only a kernel that was built with a choice has one.
@@ -112,8 +136,8 @@ pub(super) fn full_preemption(case: &Case<'_>) -> Option<(String, String)> {
         return Some((because, "boot with preempt=full".to_owned()));
     }
     let because = format!("{model} (if debugfs refuses it, boot with preempt=full)");
-    let command = "echo full > /sys/kernel/debug/sched/preempt";
-    Some((because, command.to_owned()))
+    let command = turn_knob(case, "/sys/kernel/debug/sched/preempt", "full");
+    Some((because, command))
 }
 
 /// A virtual CPU halts: it has no states to choose from.
@@ -125,21 +149,39 @@ pub(super) fn limit_idle_states(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, command))
 }
 
-/// Kernels with a deadline server for fair tasks have no other limit; older ones have only that.
+/// Kernels with a deadline server for fair tasks have no other limit: it lets real-time tasks be
+/// whatever the limit on these is. Older kernels have only that.
 pub(super) fn lift_throttling(case: &Case<'_>) -> Option<(String, String)> {
-    let is_limit = matches!(case.culprit.kind, TermKind::Throttled { .. });
-    (is_limit && !refuses_debugfs(case)).then_some(())?;
-    let because = "real-time tasks used up their share of the CPU: fair tasks keep the rest, by \
-                   their deadline server or, in older kernels, by the limit on real-time tasks";
-    let server = format!(
-        "/sys/kernel/debug/sched/fair_server/cpu{}/runtime",
-        case.culprit.cpu.0
+    let TermKind::Throttled { served, .. } = &case.culprit.kind else {
+        return None;
+    };
+    let has_server = if *served {
+        Some(true)
+    } else {
+        has_fair_server(case)
+    };
+    if has_server != Some(false) && refuses_debugfs(case) {
+        return None;
+    }
+    let of_kernels =
+        "by their deadline server or, in older kernels, by the limit on real-time tasks";
+    let kept_by = match has_server {
+        Some(true) => "by their deadline server",
+        Some(false) => "by the limit on real-time tasks",
+        None => of_kernels,
+    };
+    let because = format!(
+        "real-time tasks used up their share of the CPU: fair tasks keep the rest, {kept_by}"
     );
-    let command = format!(
-        "if [ -e {server} ]; then echo 0 > {server}; \
-         else sysctl -w kernel.sched_rt_runtime_us=-1; fi"
-    );
-    Some((because.to_owned(), command))
+    let cpu = case.culprit.cpu.0;
+    let server = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+    let limit = "sysctl -w kernel.sched_rt_runtime_us=-1";
+    let command = match has_server {
+        Some(true) => turn_knob(case, &server, "0"),
+        Some(false) => limit.to_owned(),
+        None => format!("if [ -e {server} ]; then echo 0 > {server}; else {limit}; fi"),
+    };
+    Some((because, command))
 }
 
 pub(super) fn pin_virtual_cpus(case: &Case<'_>) -> Option<(String, String)> {

@@ -18,6 +18,9 @@ const CHRT_DEFAULT: char = 'r';
 /// What a program has to do itself.
 const OWN_WORK: [&str; 4] = ["mlockall", "pthread_", "let ", "hand "];
 
+/// What an advice mounts where a knob of the scheduler is not there.
+const MOUNTED: &str = " ] || mount -t debugfs none /sys/kernel/debug; ";
+
 /// What a command changes on the machine below `root`, with what is there now.
 ///
 /// # Errors
@@ -40,6 +43,11 @@ pub fn read(root: &Path, command: &str) -> Result<Vec<Change>> {
 
 /// Where commands follow each other; not inside a loop, which has its own.
 fn parts(command: &str) -> Vec<&str> {
+    // A debugfs that is mounted for a knob stays: where the knob is not there, that is said.
+    let command = match command.split_once(MOUNTED) {
+        Some((absent, turn)) if absent.starts_with("[ -e ") => turn,
+        _ => command,
+    };
     let is_whole = ["for ", "if ", "v2="]
         .iter()
         .any(|begin| command.trim_start().starts_with(begin));
@@ -106,6 +114,9 @@ impl Reader<'_> {
     fn absent(&self, what: &str, found: &str) -> Error {
         let fix = match what {
             "task" => "ps -eLo pid,tid,rtprio,comm lists tasks; diagnose again for the ids of now",
+            _ if found.contains("/sys/kernel/debug/") => {
+                "mount -t debugfs none /sys/kernel/debug, if it is not mounted there"
+            }
             _ => "sysctl -a lists the settings below /proc/sys; ls shows the files of the others",
         };
         Error::new(ErrorKind::NotFound, format!("there is no such {what}"))
@@ -363,6 +374,11 @@ mod tests {
              /sys/kernel/debug/sched/fair_server/cpu0/runtime; else sysctl -w \
              kernel.sched_rt_runtime_us=-1; fi",
             &[throttling],
+        );
+        check(
+            "[ -e /sys/kernel/mm/transparent_hugepage/enabled ] || mount -t debugfs none \
+             /sys/kernel/debug; echo never > /sys/kernel/mm/transparent_hugepage/enabled",
+            &["/sys/kernel/mm/transparent_hugepage/enabled: always -> never"],
         );
         check(
             "echo never > /sys/kernel/mm/transparent_hugepage/enabled && echo 1 > \
