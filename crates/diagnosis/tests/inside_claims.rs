@@ -723,6 +723,35 @@ fn a_run_of_its_own_accuses_nobody_and_says_how_many_page_faults_it_had() {
 }
 
 #[test]
+fn memory_is_to_be_locked_once_whatever_its_page_faults_took() {
+    // It works for most of the time, meets pages in that, and waits for one.
+    let fault = |trace: SyntheticTrace, page: u64| {
+        let address = ("address", Value::Unsigned(page << 12));
+        trace.after(5).event("page_fault_user", &[address])
+    };
+    let trace = (0..200).fold(activated_after(SyntheticTrace::new()), fault);
+    let trace = trace
+        .at(4_000)
+        .blocked(VICTIM, 1, None, &["handle_mm_fault+0x1"]);
+    let trace = trace.block(VICTIM, OWNER).at(5_500).irq(24, "disk");
+    let trace = trace
+        .wake(VICTIM)
+        .irq_end(24)
+        .after(1)
+        .preempt(OWNER, VICTIM);
+    let trace = ends(trace, VICTIM, 6_000).build();
+    let diagnosis = diagnose(&trace, &Query::default()).expect("a diagnosis");
+    let verdict = diagnosis.verdict().expect("a verdict");
+    let rules: Vec<_> = verdict.advice.iter().map(|advice| advice.rule).collect();
+    assert_eq!(
+        rules,
+        ["profile-own-work", "lock-memory"],
+        "{}",
+        verdict.sentence
+    );
+}
+
+#[test]
 fn memory_is_to_be_locked_where_page_faults_may_have_taken_a_tenth() {
     let check = |addresses: &[u64], end_us: i64, expect: bool| {
         let fault = |trace: SyntheticTrace, address: &u64| {

@@ -427,6 +427,32 @@ fn rtcheck_counts_the_periods_in_which_a_task_ran_too_little() {
     assert_eq!(found[0][7..], [us(0), range(300, 400)]);
 }
 
+#[test]
+fn rtcheck_counts_no_periods_of_a_task_that_has_ended() {
+    let trace = |ends: bool| {
+        let trace = SyntheticTrace::new().at(0).run(B).at(50);
+        let trace = match ends {
+            true => trace.end(B, A),
+            false => trace.block(B, A),
+        };
+        trace.at(1_000).preempt(A, A).build()
+    };
+    let options = ReportOptions {
+        rt_rules: vec![RtRule {
+            task: event::TaskPattern::parse("b").expect("a task"),
+            period_ns: 20_000,
+            needed_ns: 10_000,
+        }],
+        ..ReportOptions::default()
+    };
+    let counts = |ends: bool| {
+        let found = rows(&trace(ends), "rtcheck", &options, "checks");
+        found[0][3..6].to_vec()
+    };
+    assert_eq!(counts(true), [2, 0, 0].map(Cell::Count));
+    assert_eq!(counts(false), [50, 0, 47].map(Cell::Count));
+}
+
 /// Events of the entry and the exit of functions in the thread 7, at microseconds.
 fn called(events: &[(i64, &str, u64)]) -> SyntheticTrace {
     let function = |trace: SyntheticTrace, (at_us, what, address): &(i64, &str, u64)| {

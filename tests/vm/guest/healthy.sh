@@ -41,10 +41,13 @@ turn() {
     done
     wait $actor
     played=$?
-    say "turn $1: played"
     kill -INT $watch
+    # It has all snapshots to explain still.
+    while kill -0 $watch 2> /dev/null; do
+        say "turn $1: the watch ends"
+        sleep 5
+    done
     wait $watch
-    say "turn $1: the watch has ended"
     for load in $loads; do kill -TERM -"$load"; done
     kill $churner
     cat "$folder/watch.log"

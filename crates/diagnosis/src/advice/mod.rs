@@ -27,6 +27,10 @@ struct Case<'a> {
 /// A rule: its name, and its advice where it applies.
 type Rule = (&'static str, fn(&Case<'_>) -> Option<(String, String)>);
 
+/// What keeps page faults out of a task's work.
+const LOCK_MEMORY: &str =
+    "mlockall(MCL_CURRENT | MCL_FUTURE) before the work, and touch its buffers once";
+
 /// Digits of a threshold that people would type.
 const THRESHOLD_DIGITS: u32 = 3;
 

@@ -3,7 +3,7 @@
 
 use event::evidence::TaskRef;
 
-use super::{check_threshold, then_check};
+use super::{LOCK_MEMORY, check_threshold, then_check};
 use crate::finding::{Advice, LateActivation, WaitedMutex};
 
 /// Faults that cannot have taken this part of an activation are not why it is late.
@@ -29,8 +29,7 @@ pub(crate) fn own_work(
         found.push((
             "lock-memory",
             format!("{comm} met {faults} pages that were not there yet, in the midst of its work"),
-            "mlockall(MCL_CURRENT | MCL_FUTURE) before the work, and touch its buffers once"
-                .to_owned(),
+            LOCK_MEMORY.to_owned(),
         ));
     }
     if !mutexes.is_empty() {
@@ -62,6 +61,8 @@ pub(crate) fn own_work(
         alone: are_enough,
         cause: cause.unwrap_or(0),
     };
+    let is_given = |command: &String| others.iter().any(|given| given.command == *command);
+    found.retain(|(_, _, command)| !is_given(command));
     let own: Vec<Advice> = found.into_iter().map(advice).collect();
     match are_enough {
         true => [others, own].concat(),

@@ -3,7 +3,7 @@
 use event::evidence::{Blocked, BlockedOn, Moment, StepKind, TaskRef};
 use event::kernel_threads;
 
-use super::{Case, for_culprit, other_cpus, task_of};
+use super::{Case, LOCK_MEMORY, for_culprit, other_cpus, task_of};
 use crate::finding::LateActivation;
 use crate::inside::waker_after;
 use crate::kept;
@@ -394,8 +394,7 @@ pub(super) fn lock_memory(case: &Case<'_>) -> Option<(String, String)> {
         "{} works on pages that are not there yet",
         case.late.task.comm
     );
-    let change = "mlockall(MCL_CURRENT | MCL_FUTURE) before the work, and touch its buffers once";
-    Some((because, change.to_owned()))
+    Some((because, LOCK_MEMORY.to_owned()))
 }
 
 pub(super) fn hand_on_io(case: &Case<'_>) -> Option<(String, String)> {

@@ -10,7 +10,7 @@ use super::ordered::Ordered;
 use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Kernel, ProcId, Topic, Topics};
+use kernel_state::{Change, Kernel, Pause, ProcId, Topic, Topics};
 
 const CHECKS: TableClass = TableClass {
     name: "checks",
@@ -74,6 +74,8 @@ enum Doing {
     Sleeps,
     /// Nobody knows.
     Unknown,
+    /// It has ended: the period in which it did is none any more.
+    Gone,
 }
 
 impl Watched {
@@ -96,6 +98,9 @@ impl Watched {
 
     /// Counts up to `now_ns`, and judges the periods that are over.
     fn advance(&mut self, now_ns: i64, rule: &RtRule) {
+        if self.doing == Doing::Gone {
+            return;
+        }
         loop {
             let end_ns = self.begin_ns.saturating_add(rule.period_ns);
             let until_ns = now_ns.min(end_ns);
@@ -104,7 +109,7 @@ impl Watched {
                 Doing::Runs => self.ran_ns += ns,
                 Doing::Waits => self.waited_ns += ns,
                 Doing::Unknown => self.unknown_ns += ns,
-                Doing::Sleeps => {}
+                Doing::Sleeps | Doing::Gone => {}
             }
             self.since_ns = until_ns;
             if now_ns < end_ns {
@@ -227,9 +232,11 @@ impl Question for RtCheck {
             Change::Switch {
                 prev,
                 prev_runnable,
+                pause,
                 ..
             } => {
                 let doing = match prev_runnable {
+                    _ if pause == Pause::Gone => Doing::Gone,
                     true => Doing::Waits,
                     false => Doing::Sleeps,
                 };
