@@ -14,6 +14,9 @@ pub const BY_TICK_NS_MAX: i64 = 20_000;
 /// Priorities below are those of SCHED_DEADLINE, and of threads of the stop class.
 const DEADLINE_BELOW: i32 = -100;
 
+/// A task that has a runtime only since it came on its CPU has hardly used one up that soon.
+const NEW_NS_MAX: i64 = 1_000_000;
+
 /// Whether a thread has a runtime of its own.
 fn has_deadline(process: &Process) -> bool {
     let has = process.prio.is_some_and(|prio| prio < DEADLINE_BELOW);
@@ -244,7 +247,7 @@ impl Kernel {
         let runtime = &mut self.processes.get_mut(prev).runtime;
         runtime.used_ns += ran_ns;
         let used_ns = runtime.used_ns;
-        let is_new = std::mem::take(&mut runtime.is_new);
+        let is_new = std::mem::take(&mut runtime.is_new) && ran_ns < NEW_NS_MAX;
         if left.pause() == Pause::PutOff && !has_way {
             // It is put off by another one with a deadline, and goes on with the rest.
             return false;

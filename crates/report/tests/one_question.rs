@@ -714,41 +714,47 @@ fn who_has_the_cpu_in_an_interrupt_right_behind_its_switch_has_come_back() {
 #[test]
 fn what_was_lost_sight_of_has_no_waits_that_are_activations() {
     // It leaves its CPU unseen in the midst of its work, and works on until it sleeps.
-    let trace = SyntheticTrace::new().at(10).run(LOOP).at(20);
-    let trace = trace.block(LOOP, Task::IDLE).at(1_000).timer_irq();
-    let trace = trace.wake(LOOP).after(1).timer_irq_end().at(1_010);
-    let trace = trace.run(LOOP).at(1_500).block(HELPER, Task::IDLE);
-    let mut trace = trace.at(2_000).run(LOOP);
-    for turn in 0..4 {
-        trace = trace.at(2_100 + 4_000 * turn).preempt(LOOP, HELPER);
-        trace = trace.after(3_900).preempt(HELPER, LOOP);
-    }
-    let trace = trace.at(20_000).block(LOOP, Task::IDLE).at(30_000).nmi(1);
-    let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+    let scene = |task: Task| {
+        let trace = SyntheticTrace::new().at(10).run(task).at(20);
+        let trace = trace.block(task, Task::IDLE).at(1_000).timer_irq();
+        let trace = trace.wake(task).after(1).timer_irq_end().at(1_010);
+        let trace = trace.run(task).at(1_500).block(HELPER, Task::IDLE);
+        let mut trace = trace.at(2_000).run(task);
+        for turn in 0..4 {
+            trace = trace.at(2_100 + 4_000 * turn).preempt(task, HELPER);
+            trace = trace.after(3_900).preempt(HELPER, task);
+        }
+        trace.at(20_000).block(task, Task::IDLE).at(30_000).nmi(1)
+    };
+    let (diagnosis, budget) = asked(scene(LOOP), TimeRange::ALL);
     assert!(diagnosis.activations.is_empty(), "{diagnosis:?}");
     assert_eq!((budget.samples, diagnosis.basis.activations), (0, 0));
     assert!(diagnosis.basis.doubted + diagnosis.basis.unwoken > 0);
-    assert!(
-        matches!(budget.judgement, Judgement::Inconclusive(_)),
-        "{budget:?}"
-    );
+    let is_doubt = matches!(budget.judgement, Judgement::Inconclusive(_));
+    assert!(is_doubt, "{budget:?}");
+    // A deadline begins anew with each runtime.
+    let (diagnosis, budget) = asked(scene(Task { prio: -1, ..LOOP }), TimeRange::ALL);
+    assert!(!diagnosis.activations.is_empty(), "{diagnosis:?}");
+    assert_ne!(budget.judgement, Judgement::Held, "{budget:?}");
 }
 
 #[test]
 fn who_just_became_a_deadline_task_may_have_given_up_its_runtime() {
     // Nobody knows how much of it was left as a tick came: it may have yielded right then.
     let (before, deadline) = (Task::fair(LOOP.tid, LOOP.comm), Task { prio: -1, ..LOOP });
-    let verdict = |came_as: Task| {
-        let trace = SyntheticTrace::new().at(10).run(came_as).at(400);
+    let verdict = |came_as: Task, left_us: i64| {
+        let trace = SyntheticTrace::new().at(10).run(came_as).at(left_us);
         let trace = trace.timer_irq().after(1).timer_irq_end().after(2);
-        let trace = trace.preempt(deadline, HELPER).at(10_400);
+        let trace = trace.preempt(deadline, HELPER).at(left_us + 10_000);
         let trace = trace.preempt(HELPER, deadline).at(20_000).nmi(1);
         let (diagnosis, budget) = asked(trace, TimeRange::ALL);
         let verdict = diagnosis.verdict().expect("it was put off");
         (verdict.conclusive, budget.judgement == Judgement::Broken)
     };
-    assert_eq!(verdict(before), (false, false));
-    assert_eq!(verdict(deadline), (true, true));
+    assert_eq!(verdict(before, 400), (false, false));
+    assert_eq!(verdict(deadline, 400), (true, true));
+    // It worked for long enough to use up any.
+    assert_eq!(verdict(before, 4_000), (true, true));
 }
 
 #[test]

@@ -120,7 +120,10 @@ impl Builder {
         let is_judged = self.is_judged_to_its_end(state);
         let wanted = self.is_wanted(state);
         let (chain, forked) = (state.chain, state.work.forked);
-        let is_unbegun = chain.is_none() && !state.work.lost;
+        // Each runtime of a deadline is a new begin.
+        let version = self.tasks.version(state.version);
+        let has_deadline = version.is_some_and(|version| version.prio.has_deadline());
+        let is_unbegun = chain.is_none() && (!state.work.lost || has_deadline);
         // It may have been called otherwise as it was made, or not have been seen for a while.
         let starts = forked || state.made_ns.is_some();
         match pause {
