@@ -548,15 +548,17 @@ impl Cycle {
     /// Whether a sleep until an instant, which is over, was inside the present cycle: it lay beside
     /// the grid of the releases. Many of those are another pace.
     fn slept_beside(&mut self, now_ns: i64) -> bool {
-        let Some(due_ns) = self.due_ns.filter(|due_ns| self.grid.is_beside(*due_ns)) else {
+        if !self
+            .due_ns
+            .is_some_and(|due_ns| self.grid.is_beside(due_ns))
+        {
             return false;
-        };
+        }
         let gap_ns = self.gaps_ns.last().copied().unwrap_or(0);
         let is_long = now_ns - self.released_ns > gap_ns * NAPPING_GAPS_MAX;
         if self.begin_ns.is_none() || is_long || self.beside >= BESIDE_MAX {
             self.leave_out();
             self.grid.forget();
-            self.grid.released(due_ns);
             return false;
         }
         self.beside += 1;
