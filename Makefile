@@ -126,7 +126,9 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/include/rtscope/action.bpf.h
 	rm -rf $(DESTDIR)$(PREFIX)/lib/cmake/rtscope
 	! cmp -s packaging/systemd/monitor.toml $(SETTINGS) || rm -f $(SETTINGS)
-	[ ! -d $(dir $(SETTINGS)) ] || rmdir --ignore-fail-on-non-empty $(dir $(SETTINGS))
+	for folder in $(dir $(SETTINGS)) $(dir $(DEBUG_FILE)); do \
+	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; \
+	done
 
 # The trace engine for C and C++; docs/library.md says how to use it.
 install-library: deps

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the book of docs/ with mdBook, and checks every link of its pages.
+"""Builds the book of docs/ with mdBook, tests the Rust in it, and checks every link of its pages.
 
 usage: book.py OUTPUT
 
@@ -51,6 +51,16 @@ def without_dead_links(name, to):
     page.write_text(re.sub(r"\[([^\]]+)\]\(([^)#\s]+)\)", words, page.read_text()))
 
 
+def without_guesses(page):
+    """Calls blocks of no language text: mdBook would take them for Rust."""
+    parts = re.split(r"^```", page.read_text(), flags=re.MULTILINE)
+    # What stands between fences is every second part.
+    for place in range(1, len(parts), 2):
+        if parts[place].startswith("\n"):
+            parts[place] = "text" + parts[place]
+    page.write_text("```".join(parts))
+
+
 def linked(name):
     """The files that a page links to, from the repository's root; folders are left out."""
     for link, _ in LINK.findall((ROOT / name).read_text()):
@@ -76,6 +86,7 @@ def stage(to):
         copy(name, to)
         if name.endswith(".md"):
             without_dead_links(name, to)
+            without_guesses(to / name)
     # The first page is the book's own address: it has to be one of the root, or its links break.
     contents = (ROOT / "docs/SUMMARY.md").read_text()
     contents = LINK.sub(lambda link: f"](docs/{link.group(1)})", contents)
@@ -132,6 +143,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         stage(Path(folder))
         shutil.rmtree(output, ignore_errors=True)
+        subprocess.run(["mdbook", "test", folder], check=True)
         subprocess.run(["mdbook", "build", folder, "--dest-dir", str(output)], check=True)
     # mdBook calls a README's page index, and leaves the links to it as they are.
     for page in output.rglob("index.html"):
