@@ -21,6 +21,7 @@ mod known;
 mod late;
 mod metrics;
 mod native;
+mod of_kind;
 mod osadl;
 mod otlp;
 mod owner;

@@ -1,7 +1,6 @@
 //! What the store says, for a page: histograms by CPU, the worst of each stretch of time, the
 //! longest of all.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use abi::monitor::Phase;
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::buckets::Histogram;
 use crate::export::worst_json;
-use crate::interval::{Interval, Scope, Worst};
+use crate::interval::{Head, Interval, Scope, Series, Worst};
 use crate::kind::Kind;
 use crate::late::{Late, late_json};
 use crate::store::{Range, Store};
@@ -61,44 +60,37 @@ impl Stretch {
 struct Walked {
     sum: Interval,
     stretches: Vec<Stretch>,
-    worst: Vec<(Worst, Option<Late>)>,
     runs: Vec<i64>,
     intervals: u64,
 }
 
 impl Walked {
     /// Takes in an interval. Where there are too many stretches, two become one.
-    fn take(&mut self, run: i64, interval: Interval, scope: Scope, phase: &Kind) {
-        let head = &interval.head;
-        let of_phase = interval.phase(scope, phase.clone()).unwrap_or_default();
-        self.stretches.push(Stretch {
+    fn take(&mut self, run: i64, head: Head, series: Vec<Series>) {
+        let mut stretch = Stretch {
             begin_ns: head.begin_ns,
             end_ns: head.end_ns,
-            max: of_phase.max,
-            histogram: of_phase.histogram,
             lost: head.lost + head.unsaved,
             intervals: 1,
-        });
+            ..Stretch::default()
+        };
+        for one in &series {
+            stretch.max = stretch.max.max(one.max);
+            stretch.histogram.add(&one.histogram);
+        }
+        self.stretches.push(stretch);
         if self.stretches.len() > 2 * STRETCHES_MAX {
             self.stretches = joined(&self.stretches, 2);
-        }
-        if let Some(worst) = interval.worst_of(scope, phase.clone()) {
-            let late = interval.late_of(worst).cloned();
-            self.worst.push((worst.clone(), late));
-        }
-        if self.worst.len() > 10 * WORST_MAX {
-            self.keep_worst();
         }
         if self.runs.last() != Some(&run) {
             self.runs.push(run);
         }
         self.intervals += 1;
-        self.sum.append(interval);
-    }
-
-    fn keep_worst(&mut self) {
-        self.worst.sort_by_key(|(worst, _)| Reverse(worst.value));
-        self.worst.truncate(WORST_MAX);
+        self.sum.append(Interval {
+            head,
+            series,
+            ..Interval::default()
+        });
     }
 }
 
@@ -123,11 +115,10 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
         (scope, phase) => usual(&known, scope, phase),
     };
     let mut walked = Walked::default();
-    store.read_kind(question.range, (scope, &phase), |run, interval| {
-        walked.take(run, interval, scope, &phase);
-        Ok(())
+    store.read_kind(question.range, (scope, &phase), |run, head, series| {
+        walked.take(run, head, series);
     })?;
-    walked.keep_worst();
+    let worst = store.longest_of_kind(question.range, (scope, &phase), WORST_MAX)?;
     while walked.stretches.len() > STRETCHES_MAX {
         walked.stretches = joined(&walked.stretches, 2);
     }
@@ -162,7 +153,7 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
         "cpus": cpus(&walked.sum, scope, &phase),
         "over_time": walked.stretches.iter().map(stretch_json).collect::<Vec<_>>(),
         "ridges": ridges.iter().map(ridge_json).collect::<Vec<_>>(),
-        "worst": walked.worst.iter().map(with_late).collect::<Vec<_>>(),
+        "worst": worst.iter().map(with_late).collect::<Vec<_>>(),
     }))
 }
 
@@ -218,7 +209,7 @@ fn stretch_json(stretch: &Stretch) -> Value {
 fn cpus(sum: &Interval, scope: Scope, phase: &Kind) -> Value {
     let of_phase = sum.series.iter();
     let of_phase = of_phase.filter(|one| one.scope == scope && one.phase == *phase);
-    let cpu = |one: &crate::interval::Series| {
+    let cpu = |one: &Series| {
         let samples = one.histogram.samples();
         let quantile = |share: f64| one.histogram.quantile(share, one.max).map(Duration::as_ns);
         json!({
@@ -318,7 +309,7 @@ mod tests {
             ] {
                 let max = Duration::from_us(max_us);
                 let (phase, value) = (Kind::clone(&phase), max);
-                interval.series.push(crate::Series {
+                interval.series.push(Series {
                     scope,
                     phase: phase.clone(),
                     max,

@@ -1,6 +1,6 @@
 //! What the store holds, read back: runs, intervals, and what was counted in them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use abi::monitor::{Mode, Phase};
 use event::{Cpu, Duration, Result};
@@ -9,6 +9,7 @@ use rusqlite::params;
 use crate::buckets::{Histogram, Linear};
 use crate::interval::{Head, Interval, Run, Scope, Series, Worst};
 use crate::kind::Kind;
+use crate::late::Late;
 use crate::refused::{corrupt, explain};
 use crate::rows::{LATE, head, head_columns, late, task};
 use crate::schema;
@@ -16,7 +17,7 @@ use crate::store::{Range, Store};
 
 /// What a store has beside what the first ones had.
 #[derive(Debug, Default)]
-struct Has {
+pub(crate) struct Has {
     late: bool,
     key: bool,
     /// What trackers measure, by number.
@@ -25,7 +26,7 @@ struct Has {
 
 impl Has {
     /// The number of a phase or kind; one that no row has where the store does not know it.
-    fn number(&self, kind: &Kind) -> i64 {
+    pub(crate) fn number(&self, kind: &Kind) -> i64 {
         let mut kinds = self.kinds.iter();
         match kind.phase() {
             Some(phase) => phase as i64,
@@ -34,13 +35,54 @@ impl Has {
                 .map_or(-1, |(number, _)| *number),
         }
     }
+
+    /// All that the store may have samples of.
+    pub(crate) fn all_kinds(&self) -> impl Iterator<Item = Kind> {
+        let phases = Phase::ALL.map(Kind::from).into_iter();
+        phases.chain(self.kinds.values().cloned())
+    }
 }
 
-/// What of each interval is read: all of it, or one phase or kind of one scope, without OSADL's
-/// form.
-enum Part<'p> {
-    All,
-    Of(Scope, &'p Kind),
+/// What [`worst_row`] reads of the table `w`, and what that is joined with.
+pub(crate) fn worst_columns(has: &Has) -> (String, String) {
+    let (key, join) = match has.key {
+        true => ("key.text", "LEFT JOIN text key ON key.id = w.key"),
+        false => ("NULL", ""),
+    };
+    let columns = format!(
+        "w.scope, w.phase, w.cpu, w.value_ns, w.at_ns, w.timer_ns, w.wakeup_ns, w.switch_ns,
+        w.return_ns, w.mode, v.tid, v.prio, v.name, c.tid, c.prio, c.name, call.text,
+        function.text, stack.text, {key}, w.interval"
+    );
+    let joins = format!(
+        "LEFT JOIN task v ON v.id = w.victim LEFT JOIN task c ON c.id = w.culprit
+        LEFT JOIN text call ON call.id = w.call
+        LEFT JOIN text function ON function.id = w.function
+        LEFT JOIN text stack ON stack.id = w.stack {join}"
+    );
+    (columns, joins)
+}
+
+/// A longest sample, with the numbers of whose and which one it is.
+pub(crate) fn worst_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u8, i64, Worst)> {
+    let stack: Option<String> = row.get(18)?;
+    let worst = Worst {
+        scope: Scope::RealTime,
+        phase: Phase::Timer.into(),
+        cpu: Cpu(row.get(2)?),
+        value: Duration::from_ns(row.get(3)?),
+        at_ns: row.get(4)?,
+        timer: row.get::<_, Option<i64>>(5)?.map(Duration::from_ns),
+        parts: [row.get(6)?, row.get(7)?, row.get(8)?].map(Duration::from_ns),
+        mode: Mode::of(row.get(9)?),
+        victim: task(row, 10)?,
+        culprit: task(row, 13)?,
+        call: row.get(16)?,
+        function: row.get(17)?,
+        stack: stack.map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect()),
+        key: row.get(19)?,
+    };
+    Ok((row.get(0)?, row.get(1)?, worst))
 }
 
 impl Store {
@@ -80,44 +122,14 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read, and what `take` returns.
-    pub fn read(&self, range: Range, take: impl FnMut(i64, Interval) -> Result<()>) -> Result<()> {
-        self.read_part(range, &Part::All, take)
-    }
-
-    /// As [`Store::read`], of one phase or kind of one scope alone and without OSADL's form: months
-    /// are read in a moment.
-    ///
-    /// # Errors
-    /// As [`Store::read`].
-    pub(crate) fn read_kind(
+    pub fn read(
         &self,
         range: Range,
-        (scope, kind): (Scope, &Kind),
-        take: impl FnMut(i64, Interval) -> Result<()>,
-    ) -> Result<()> {
-        self.read_part(range, &Part::Of(scope, kind), take)
-    }
-
-    fn read_part(
-        &self,
-        range: Range,
-        part: &Part<'_>,
         mut take: impl FnMut(i64, Interval) -> Result<()>,
     ) -> Result<()> {
         let refused = |error| explain(&self.path, error);
         let columns = head_columns(|column| self.has_column(column))?;
-        let has = Has {
-            late: self.has(schema::HAS_LATE)?,
-            key: self.has_column("key")?,
-            kinds: self.kinds()?,
-        };
-        let only = match part {
-            Part::All => String::new(),
-            Part::Of(scope, kind) => {
-                let number = has.number(kind);
-                format!("AND scope = {} AND phase = {number}", *scope as u8)
-            }
-        };
+        let has = self.has_since()?;
         let columns = format!(
             "SELECT {columns} FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id"
         );
@@ -129,29 +141,37 @@ impl Store {
             let (id, run, head) = head(row).map_err(refused)?;
             let interval = Interval {
                 head,
-                series: self.series(id, &has, &only)?,
-                worst: self.worst(id, &has, &only)?,
-                linear: match part {
-                    Part::All => self.linear(id)?,
-                    Part::Of(..) => Vec::new(),
-                },
-                late: match has.late {
-                    true => self.rows(LATE, id, late)?,
-                    false => Vec::new(),
-                },
+                series: self.series(id, &has)?,
+                worst: self.worst(id, &has)?,
+                linear: self.linear(id)?,
+                late: self.late(id, &has)?,
             };
             take(run, interval)?;
         }
         Ok(())
     }
 
-    /// Those of one interval; `only` are conditions more.
-    fn series(&self, interval: i64, has: &Has, only: &str) -> Result<Vec<Series>> {
-        let columns = format!(
-            "SELECT scope, phase, cpu, sum_ns, min_ns, max_ns, buckets FROM histogram
-            WHERE interval = ? {only} ORDER BY scope, phase, cpu"
-        );
-        self.rows(&columns, interval, |row| {
+    /// What it has of what came after the first stores.
+    pub(crate) fn has_since(&self) -> Result<Has> {
+        Ok(Has {
+            late: self.has(schema::HAS_LATE)?,
+            key: self.has_column("key")?,
+            kinds: self.kinds()?,
+        })
+    }
+
+    /// Those over the limit of one interval.
+    pub(crate) fn late(&self, interval: i64, has: &Has) -> Result<Vec<Late>> {
+        match has.late {
+            true => self.rows(LATE, interval, late),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn series(&self, interval: i64, has: &Has) -> Result<Vec<Series>> {
+        let columns = "SELECT scope, phase, cpu, sum_ns, min_ns, max_ns, buckets FROM histogram
+            WHERE interval = ? ORDER BY scope, phase, cpu";
+        self.rows(columns, interval, |row| {
             let buckets: Vec<u8> = row.get(6)?;
             Ok((
                 row.get(0)?,
@@ -190,52 +210,26 @@ impl Store {
         .collect()
     }
 
-    /// Those of one interval; `only` are conditions more.
-    fn worst(&self, interval: i64, has: &Has, only: &str) -> Result<Vec<Worst>> {
-        let (key, join) = match has.key {
-            true => ("key.text", "LEFT JOIN text key ON key.id = w.key"),
-            false => ("NULL", ""),
-        };
+    fn worst(&self, interval: i64, has: &Has) -> Result<Vec<Worst>> {
+        let (columns, joins) = worst_columns(has);
         let columns = format!(
-            "SELECT w.scope, w.phase, w.cpu, w.value_ns, w.at_ns, w.timer_ns,
-            w.wakeup_ns, w.switch_ns, w.return_ns, w.mode, v.tid, v.prio, v.name, c.tid, c.prio,
-            c.name, call.text, function.text, stack.text, {key}
-            FROM worst w LEFT JOIN task v ON v.id = w.victim LEFT JOIN task c ON c.id = w.culprit
-            LEFT JOIN text call ON call.id = w.call
-            LEFT JOIN text function ON function.id = w.function
-            LEFT JOIN text stack ON stack.id = w.stack {join}
-            WHERE w.interval = ? {only} ORDER BY w.scope, w.phase"
+            "SELECT {columns} FROM worst w {joins} WHERE w.interval = ? ORDER BY w.scope, w.phase"
         );
-        let rows = self.rows(&columns, interval, |row| {
-            let (scope, phase): (u8, i64) = (row.get(0)?, row.get(1)?);
-            let stack: Option<String> = row.get(18)?;
-            let worst = Worst {
-                scope: Scope::RealTime,
-                phase: Phase::Timer.into(),
-                cpu: Cpu(row.get(2)?),
-                value: Duration::from_ns(row.get(3)?),
-                at_ns: row.get(4)?,
-                timer: row.get::<_, Option<i64>>(5)?.map(Duration::from_ns),
-                parts: [row.get(6)?, row.get(7)?, row.get(8)?].map(Duration::from_ns),
-                mode: Mode::of(row.get(9)?),
-                victim: task(row, 10)?,
-                culprit: task(row, 13)?,
-                call: row.get(16)?,
-                function: row.get(17)?,
-                stack: stack
-                    .map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect()),
-                key: row.get(19)?,
-            };
-            Ok((scope, phase, worst))
-        })?;
-        let named = rows.into_iter().map(|(scope, phase, worst)| {
-            Ok(Worst {
-                scope: self.scope(scope)?,
-                phase: self.kind(phase, has)?,
-                ..worst
-            })
-        });
-        named.collect()
+        let rows = self.rows(&columns, interval, worst_row)?.into_iter();
+        rows.map(|row| self.named(row, has)).collect()
+    }
+
+    /// The row of a longest sample, with whose and which one it is.
+    pub(crate) fn named(
+        &self,
+        (scope, phase, worst): (u8, i64, Worst),
+        has: &Has,
+    ) -> Result<Worst> {
+        Ok(Worst {
+            scope: self.scope(scope)?,
+            phase: self.kind(phase, has)?,
+            ..worst
+        })
     }
 
     fn rows<T>(
@@ -279,31 +273,8 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn kind_named(&self, name: &str) -> Result<Option<Kind>> {
-        let phases = Phase::ALL.map(Kind::from).into_iter();
-        let mut all = phases.chain(self.kinds()?.into_values());
-        Ok(all.find(|kind| kind.name() == name))
-    }
-
-    /// Whose, and which phases or kinds, the intervals of `range` have samples of.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub(crate) fn counted(&self, range: Range) -> Result<BTreeSet<(Scope, Kind)>> {
-        let refused = |error| explain(&self.path, error);
-        let has = Has {
-            kinds: self.kinds()?,
-            ..Has::default()
-        };
-        let columns = "SELECT DISTINCT scope, phase FROM histogram WHERE interval IN
-            (SELECT id FROM interval WHERE end_ns >= ? AND begin_ns <= ?)";
-        let mut statement = self.connection.prepare_cached(columns).map_err(refused)?;
-        let rows = statement.query_map(params![range.begin_ns, range.end_ns], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        });
-        let rows: Vec<(u8, i64)> = rows.and_then(Iterator::collect).map_err(refused)?;
-        let rows = rows.into_iter();
-        rows.map(|(scope, number)| Ok((self.scope(scope)?, self.kind(number, &has)?)))
-            .collect()
+        let has = self.has_since()?;
+        Ok(has.all_kinds().find(|kind| kind.name() == name))
     }
 
     fn kind(&self, number: i64, has: &Has) -> Result<Kind> {
