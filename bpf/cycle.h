@@ -3,13 +3,13 @@
 // Cycles of targets that a timer of their own wakes, from a release to the end of the last work
 // before the next. In between a target may sleep for what others do (a semaphore, an answer), or
 // for a length of time, which ends its activation: no event tells such a sleep from the end of its
-// work. Whether the releases
-// are steady, user space judges.
+// work. Whether the releases are steady, user space judges.
 
 #ifndef RTSCOPE_CYCLE_H
 #define RTSCOPE_CYCLE_H
 
 #include "asked.h"
+#include "grid.h"
 
 #define GAP_MASK (RTS_GAPS_MAX - 1)
 #define GAP_US_MAX 0xffffffffull
@@ -93,6 +93,33 @@ static __always_inline struct rts_cycles *cycle_note(rts_s32 key, struct task_st
 	return found;
 }
 
+// Of a cycle that ends, whether it counts. One with sleeps beside the grid waits for the next one:
+// two in a row may be another pace, with one between them it counts in the place of that.
+static __always_inline bool cycle_is_sure(struct grid *grid, rts_u64 *begin_ns, rts_u64 *done_ns,
+		rts_u32 *sleeps)
+{
+	rts_u32 before = grid->perhaps_sleeps;
+
+	grid->perhaps_sleeps = 0;
+	if (grid->beside) {
+		grid->beside = 0;
+		if (before) {
+			grid_forget(grid);
+			return false;
+		}
+		grid->perhaps_begin_ns = *begin_ns;
+		grid->perhaps_done_ns = *done_ns;
+		grid->perhaps_sleeps = *begin_ns ? *sleeps : 0;
+		return false;
+	}
+	if (before) {
+		*begin_ns = grid->perhaps_begin_ns;
+		*done_ns = grid->perhaps_done_ns;
+		*sleeps = before;
+	}
+	return *begin_ns && *sleeps;
+}
+
 // The present cycle ended with the last work, at `done_ns`. Whether it was late, with sleeps in it.
 static __always_inline bool cycle_close(struct task_state *state, struct task_struct *task,
 		rts_u64 done_ns)
@@ -103,7 +130,9 @@ static __always_inline bool cycle_close(struct task_state *state, struct task_st
 
 	state->cycle_ns = 0;
 	state->others = 0;
-	if (!begin_ns || !sleeps || done_ns <= begin_ns)
+	if (done_ns <= begin_ns)
+		begin_ns = 0;
+	if (!cycle_is_sure(&state->grid, &begin_ns, &done_ns, &sleeps))
 		return false;
 	found = cycle_note(task->pid, task, begin_ns, done_ns, sleeps);
 	if (!found)
@@ -144,6 +173,7 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 	struct rts_cycles *found;
 
 	gap_note(state, release_ns, was_late);
+	grid_released(&state->grid, sleeps_to_moment(regs) ? state->armed_ns : 0);
 	state->released_ns = release_ns;
 	state->cut_ns = 0;
 	state->own_moment = 0;
@@ -195,13 +225,23 @@ static __always_inline bool may_be_paced(const struct task_state *state, struct 
 	return sleeps_to_moment(regs) && (state->paced || state->released_again < GAPS_SURE);
 }
 
-// Whether a timer wakes a target out of a sleep that is no wait for its next release: it sleeps for
-// a length of time, or waits for others until it gives up or its alarm rings, elsewhere than at its
-// releases. Where it does so again and again for long without one, these are its releases.
+// Whether a timer wakes a target out of a sleep that is no wait for its next release: it sleeps
+// until a moment beside the grid of these, for a length of time, or waits for others until it gives
+// up or its alarm rings, elsewhere than at its releases. Where it does so again and again for long without one, these are its releases.
 static __always_inline bool is_own_sleep(struct task_state *state, struct pt_regs *regs)
 {
 	rts_u64 gap_us;
 
+	if (sleeps_to_moment(regs)) {
+		enum grid_sleep slept = grid_slept(&state->grid, state->armed_ns);
+
+		if (slept == GRID_INSIDE)
+			return true;
+		if (slept == GRID_LEFT) {
+			state->cycle_ns = 0;
+			state->others = 0;
+		}
+	}
 	if (!state->released_again || sleep_place(regs) == state->released_at ||
 	    may_be_paced(state, regs))
 		return false;

@@ -109,6 +109,20 @@ enum starts {
 	STARTS_NAMED = 2, // by taking the name by which it is meant
 };
 
+// On which the releases of a target lie that sleeps until moments (grid.h).
+struct grid {
+	rts_u64 last_ns; // the moment of the last release; 0: none
+	rts_u64 period_ns;
+	rts_u64 perhaps_begin_ns; // the last cycle had sleeps beside it: it counts if the grid goes on
+	rts_u64 perhaps_done_ns;
+	rts_u32 perhaps_sleeps; // 0: it had none
+	rts_u8 again; // so many times between two releases are multiples of the period
+	rts_u8 rounds; // not all of them exactly
+	rts_u8 beside; // so many sleeps of the present cycle lay beside it
+	rts_u8 shifted; // so many of these, in a row, one period after the other
+	rts_u64 beside_ns; // until when the last of these was
+};
+
 // What a target asked of a task, directly or through others.
 struct wants {
 	rts_u64 cycle_ns; // in the cycle that began then
@@ -201,6 +215,7 @@ struct task_state {
 	rts_s32 client_of; // to whom it came last by itself with something to do
 	rts_u32 client_turns; // how often, less its answers
 	rts_u32 gaps_us[RTS_GAPS_MAX]; // the last times between two, in a ring
+	struct grid grid;
 };
 
 struct resched_slot {

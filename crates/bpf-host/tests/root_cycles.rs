@@ -236,6 +236,36 @@ fn naps(is_moment: bool, cycles: usize, sleep: fn()) {
     }
 }
 
+/// Until something is there it tries again, by the call of its periods; or a cycle later it goes on
+/// with another pace, or one phase later.
+fn tries_until(mut due_ns: i64, then: Then) {
+    let period_ns = PERIOD.as_nanos() as i64;
+    for cycle in 0..3 * CYCLES {
+        due_ns += match then {
+            Then::Paces if cycle >= CYCLES => period_ns / 2,
+            Then::Shifts if cycle == CYCLES => period_ns * 3 / 2,
+            _ => period_ns,
+        };
+        scene::sleep_until(due_ns);
+        let tries = if then == Then::Tries && cycle % 12 == 11 {
+            4
+        } else {
+            0
+        };
+        for _ in 0..tries {
+            scene::sleep_until(scene::monotonic_ns() + SLOW.as_nanos() as i64);
+        }
+    }
+}
+
+/// What a target does that sleeps until moments on a grid.
+#[derive(Clone, Copy, PartialEq)]
+enum Then {
+    Tries,
+    Paces,
+    Shifts,
+}
+
 /// A sleep at its start, and then one call for all of its periods.
 fn begins_with_a_nap() {
     // SAFETY: takes an integer.
@@ -556,6 +586,30 @@ fn only_one(found: &[SleepsInside], name: &str) -> SleepsInside {
     let those: Vec<_> = found.iter().filter(|one| one.task.comm == name).collect();
     assert_eq!(those.len(), 1, "{name}: {found:#?}");
     those[0].clone()
+}
+
+#[test]
+fn sleeps_beside_an_exact_grid_are_inside_and_those_of_another_pace_or_phase_are_not() {
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("grids of releases") {
+        return;
+    }
+    let (watch, _ring) = Watch::start(&of_victims()).expect("a watch");
+    for (name, then) in [
+        ("scene-vic-again", Then::Tries),
+        ("scene-vic-pace", Then::Paces),
+        ("scene-vic-phase", Then::Shifts),
+    ] {
+        scene_with(drop, name, 10, |_| tries_until(scene::monotonic_ns(), then));
+    }
+    watch.check_open().expect("looked");
+    let found = only_one(&watch.sleeps_inside().expect("read"), "scene-vic-again");
+    let tried = Duration::from_ns(4 * SLOW.as_nanos() as i64);
+    // Behind such a cycle releases passed, with one sleep each.
+    let is_tried = found.over >= 3 && found.sleeps >= 2 * found.cycles;
+    assert!(is_tried, "{found:?}");
+    assert!(found.worst.duration() >= tried, "{found:?}");
+    assert_eq!(watch.sleeps_inside().expect("read").len(), 1);
 }
 
 #[test]
