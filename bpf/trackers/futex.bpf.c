@@ -5,6 +5,7 @@
 // beginning of the wait, where that is sure. Other is who woke it.
 
 #define TRACKER_OPEN_IN_TASKS
+#define TRACKER_LABELS_BY_TASK
 #include "../blocked.h"
 #include "calls.h"
 #include "tasks.h"

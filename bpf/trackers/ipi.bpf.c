@@ -27,7 +27,8 @@ static __always_inline rts_u64 cpu_key(void)
 }
 
 // No program may read the argument that is a function: the request has it, too. Wake-ups and work
-// go the same way, but no tracepoint says when they begin.
+// go the same way, but no tracepoint says when they begin; what a CPU calls for itself, beside
+// others, has no request.
 SEC("tp_btf/csd_queue_cpu")
 int BPF_PROG(csd_queue_cpu, unsigned int cpu, unsigned long callsite, void *unread,
 	     struct __call_single_data *request)

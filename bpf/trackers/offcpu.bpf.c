@@ -5,6 +5,7 @@
 // the waker's, taken only where the threshold has passed already.
 
 #define TRACKER_OPEN_IN_TASKS
+#define TRACKER_LABELS_BY_TASK
 #define TRACKER_KEEPS_STACKS
 #include "tasks.h"
 

@@ -55,6 +55,9 @@ static __always_inline struct rts_tracker_open *open_find(rts_u64 number)
 {
 	struct open_slot *slot = open_slot(number);
 
+	// A place that is free has no number, and nothing else has.
+	if (!number)
+		return 0;
 	if (slot && slot->number == number)
 		return &slot->open;
 	return open_asks_table() ? bpf_map_lookup_elem(&tracker_open, &number) : 0;

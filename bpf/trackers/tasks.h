@@ -97,6 +97,9 @@ int check_open(struct bpf_iter__task *ctx)
 		return 0;
 	tracker_ends(&tracked, begin_ns, now_ns, state->key, state->series);
 	tracked.flags = RTS_TRACKED_OPEN;
+#ifdef TRACKER_LABELS_BY_TASK
+	tracker_label(tracked.label, task->comm);
+#endif
 	task_describe(&tracked.task, task);
 	hit = tracker_reserve(&tracked);
 	if (!hit)

@@ -5,6 +5,7 @@
 // has it.
 
 #define TRACKER_OPEN_IN_TASKS
+#define TRACKER_LABELS_BY_TASK
 #include "tasks.h"
 
 static __always_inline int wakes(struct task_struct *wakee)

@@ -201,11 +201,30 @@ pub(crate) fn foreign(found: &str) -> Error {
     .fix("cargo clean -p bpf-host && cargo build")
 }
 
+/// An object needs so many open files for its maps, programs and links at most.
+const FILES_OF_AN_OBJECT: u64 = 128;
+
+/// That too few files may be open, where it may be so. What was opened until an error came is
+/// closed by now.
+fn has_few_files() -> Option<(ErrorKind, String, String)> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current?;
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.count() as u64;
+    let fix = limit.max(1024).saturating_mul(2);
+    (limit.saturating_sub(open) < FILES_OF_AN_OBJECT).then(|| {
+        (
+            ErrorKind::StorageFull,
+            format!("{open} files are open, and the limit is {limit}"),
+            format!("ulimit -n {fix}"),
+        )
+    })
+}
+
 /// An error of libbpf with the fact that explains it.
 pub(crate) fn explain(verb: &str, error: &libbpf_rs::Error) -> Error {
     let talk = heard();
 
-    let (kind, found, fix) = Features::probe_basics().explanation().unwrap_or_else(|| {
+    let reason = has_few_files().or_else(|| Features::probe_basics().explanation());
+    let (kind, found, fix) = reason.unwrap_or_else(|| {
         // With all capabilities, a refusal comes from the verifier, whose last words say why.
         let kind = match error.kind() {
             libbpf_rs::ErrorKind::OutOfMemory => ErrorKind::StorageFull,

@@ -237,6 +237,19 @@ fn barrier(command: libc::c_int) {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
+/// Has all CPUs on which this process runs forget a page: a CPU calls itself beside the others.
+fn forget_a_page() {
+    let (none, may) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
+    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping of our own, a write into it, and its end.
+    unsafe {
+        let page = libc::mmap(none, 1, may, private, -1, 0);
+        assert_ne!(page, libc::MAP_FAILED);
+        page.cast::<u8>().write_volatile(1);
+        assert_eq!(libc::munmap(page, 1), 0);
+    }
+}
+
 #[test]
 fn a_call_to_another_cpu_is_measured_from_its_request_to_its_end() {
     const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
@@ -252,8 +265,11 @@ fn a_call_to_another_cpu_is_measured_from_its_request_to_its_end() {
     let mut watch = start("ipi", Targets::Tasks(vec![caller]), vec![]);
     let busy = Busy::start("scene-busy", STAGE, std::hint::spin_loop);
     let (_, spans, _) = played("scene-caller", ASIDE, || {
-        let span = |_| {
+        let span = |turn| {
             std::thread::sleep(Time::from_millis(1));
+            if turn % 10 == 0 {
+                forget_a_page();
+            }
             let begin_ns = monotonic_ns();
             barrier(PRIVATE_EXPEDITED);
             (begin_ns, monotonic_ns())
@@ -267,6 +283,8 @@ fn a_call_to_another_cpu_is_measured_from_its_request_to_its_end() {
         task.is_some_and(|task| task.comm == "scene-caller")
     };
     let tracked: Vec<_> = hits.iter().map(|hit| &hit.tracked).filter(by_us).collect();
+    // What a CPU calls for itself was asked for by nobody.
+    assert_eq!(tracked.len(), hits.len(), "{hits:#?}");
     let inside = |series: usize, (begin_ns, end_ns): (i64, i64)| {
         let found = tracked.iter().filter(|tracked| {
             tracked.series == series

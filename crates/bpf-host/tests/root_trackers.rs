@@ -446,6 +446,13 @@ fn what_is_still_open_is_reported_once_and_counted_when_it_ends() {
         assert!(tracked.is_open && tracked.duration() >= Duration::from_ms(20));
         assert_eq!(tracked.series, series, "{name}");
         assert_eq!(tracked.task.as_ref().expect("a task").comm, "scene-waiter");
+        // A call is named by its number alone.
+        let label = if name == "syscall" {
+            ""
+        } else {
+            "scene-waiter"
+        };
+        assert_eq!(tracked.label, label, "{name}");
         assert!(!open[0].stack.is_empty(), "{name}: where it waits");
         let before = watch.statistics().expect("counters").series[series].count;
         waiter.release();

@@ -23,6 +23,16 @@ pub enum Outcome {
     Code(u8),
 }
 
+impl Outcome {
+    /// The same, unless nothing was found and not all was looked at.
+    pub fn unless(self, unknown: bool) -> Outcome {
+        match self {
+            Outcome::Fine if unknown => Outcome::Inconclusive,
+            outcome => outcome,
+        }
+    }
+}
+
 /// Scripts depend on these.
 const FINE: u8 = 0;
 const ERROR: u8 = 1;

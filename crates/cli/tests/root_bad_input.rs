@@ -204,6 +204,15 @@ fn without_btf_a_watch_is_refused_and_a_recording_is_not() {
 }
 
 #[test]
+fn where_too_few_files_may_be_open_a_watch_says_so() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["watch", "syscall", "--for", "1s"];
+    let refused = run_after("ulimit -n 16", &words, folder.path());
+    check_refused(&refused, "the limit is 16");
+}
+
+#[test]
 fn a_disk_that_is_full_or_read_only_is_said_at_once_and_keeps_what_was_recorded_alone() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

@@ -101,6 +101,40 @@ fn two_trackers_see_one_sleep_and_all_actions_are_done() {
 }
 
 #[test]
+fn a_snapshot_reaches_back_to_where_its_interval_began_whatever_was_told_meanwhile() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = "offcpu --task scene-sleep --over 200ms --json --max-hits 2 --for 20s \
+                 --rate 1000/s -o snapshots --buffer 1M";
+    let words: Vec<_> = words.split_whitespace().collect();
+    let watch = start(folder.path(), &words);
+    std::thread::scope(|scope| {
+        for seconds in ["0.25", "0.4"] {
+            let folder = folder.path().join(seconds);
+            std::fs::create_dir(&folder).expect("a folder");
+            scope.spawn(move || sleep_once(&folder, seconds));
+        }
+    });
+    let (output, text) = finish(watch);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    let lines = json_lines(&text);
+    let [first, second, _] = &lines[..] else {
+        panic!("two hits and an end: {text}");
+    };
+    assert!(second["begin_ns"].as_i64() < first["end_ns"].as_i64());
+    let snapshot = second["snapshot"].as_str().expect("a snapshot");
+    let info = Command::new(RTSCOPE)
+        .args(["info", snapshot, "--json"])
+        .current_dir(folder.path())
+        .output()
+        .expect("rtscope starts");
+    let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
+    let first_ns = &info["events_range"]["first_ns"];
+    let reaches_back = first_ns.is_i64() && first_ns.as_i64() <= second["begin_ns"].as_i64();
+    assert!(reaches_back, "{first_ns} {second}");
+}
+
+#[test]
 fn what_lasts_too_long_is_reported_while_it_lasts() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

@@ -152,6 +152,38 @@ fn what_an_application_says_is_late_is_told_with_its_words_and_its_activation() 
 }
 
 #[test]
+fn what_a_command_leaves_in_the_background_is_named_and_not_called_in_time() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let watch = |app: &str, tracker: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+            .arg("watch")
+            .args(tracker)
+            .args(["--over", "10s", "--", "sh", "-c", app])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("rtscope runs");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    // Its parent ends at once, and it leaves the terminal.
+    let daemon = "(setsid sleep 2 >/dev/null 2>&1 &); sleep 0.1";
+    for tracker in [&[][..], &["syscall"]] {
+        let (code, said) = watch(daemon, tracker);
+        let names = said.contains("sleep (pid ") && said.contains("rtscope watch --pid ");
+        assert!(code == Some(3) && names, "{code:?} {said}");
+        let (code, said) = watch("sleep 0.1", tracker);
+        assert!(
+            code == Some(0) && !said.contains("(pid "),
+            "{code:?} {said}"
+        );
+    }
+}
+
+#[test]
 fn a_task_is_not_late_by_what_its_parent_did_before_it_was_born() {
     let _privileged = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

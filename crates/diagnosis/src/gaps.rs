@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use event::evidence::StopKind;
 use event::{Cpu, Duration, Result, TaskPattern, Tid, TimeRange};
 use trace::Trace;
 
-use crate::model::{Model, Slice, What};
+use crate::model::{Model, MomentKind, Slice, What};
 use crate::{Query, TaskFilter};
 
 /// What an entry into the kernel and back may cost around the events of one handler: a choice, not
@@ -56,6 +57,12 @@ pub enum Taker {
     Throttled {
         /// The name of the task that ran instead; none where the CPU idled.
         ran: Option<String>,
+    },
+    /// Nobody: the looking thread was stopped, and whoever had the CPU meanwhile kept nothing from
+    /// it.
+    Stopped {
+        /// By a signal, a tracer or a freezer.
+        how: StopKind,
     },
     /// Nothing that the kernel knows of: hardware, firmware or a hypervisor.
     Below,
@@ -141,6 +148,14 @@ fn is_urgent_looker(model: &Model, gap: &Gap, slice: &Slice) -> bool {
     version.is_some_and(|one| one.tid == gap.tid && one.prio.is_real_time())
 }
 
+/// How the looking thread is stopped in `slice`, if it is.
+fn stopped(model: &Model, gap: &Gap, slice: &Slice) -> Option<StopKind> {
+    let log = model.tasks.log(gap.tid.0, gap.cpu.0);
+    let before = log.partition_point(|moment| moment.time_ns <= slice.begin_ns);
+    let last = log[..before].last()?;
+    last.halted.filter(|_| last.kind == MomentKind::OutBlocked)
+}
+
 /// Who had the CPU in `slice`; none for the looking thread itself. Nobody less urgent has it before
 /// a real-time one that could run, unless the kernel lets him.
 fn taker(model: &Model, gap: &Gap, slice: &Slice, is_urgent: bool) -> Option<Taker> {
@@ -159,6 +174,9 @@ fn taker(model: &Model, gap: &Gap, slice: &Slice, is_urgent: bool) -> Option<Tak
             let task = version.task_ref();
             if task.tid == gap.tid {
                 return None;
+            }
+            if let Some(how) = stopped(model, gap, slice) {
+                return Some(Taker::Stopped { how });
             }
             // It never sleeps in its window, and had the CPU when the gap began: only a switch that
             // was seen in it tells of anything.

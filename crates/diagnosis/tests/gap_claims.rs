@@ -1,6 +1,7 @@
 //! Who took the CPU from a thread that never sleeps.
 
 use diagnosis::{Gap, Taker, explain_gaps};
+use event::evidence::StopKind;
 use event::{Cpu, Instant, Tid, TimeRange};
 use testkit::{SyntheticTrace, Task};
 
@@ -8,7 +9,12 @@ const LOOKER: Task = Task::rt(100, "rtscope-gap0", 50);
 const OTHER: Task = Task::rt(200, "migration/0", 99);
 
 /// The gap between two instants in microseconds has these parts, largest first.
-fn check(trace: SyntheticTrace, (begin_us, end_us): (i64, i64), expect: &[(Taker, i64)]) {
+fn check(trace: SyntheticTrace, range_us: (i64, i64), expect: &[(Taker, i64)]) {
+    assert_eq!(explained(trace, range_us), expect);
+}
+
+/// The parts of the gap between two instants, in microseconds.
+fn explained(trace: SyntheticTrace, (begin_us, end_us): (i64, i64)) -> Vec<(Taker, i64)> {
     let gap = Gap {
         cpu: Cpu(0),
         tid: Tid(LOOKER.tid),
@@ -23,9 +29,9 @@ fn check(trace: SyntheticTrace, (begin_us, end_us): (i64, i64), expect: &[(Taker
         .iter()
         .map(|(taker, duration)| (taker.clone(), duration.as_ns() / 1000))
         .collect();
-    assert_eq!(parts, expect);
     let sum: i64 = parts.iter().map(|(_, us)| us).sum();
     assert_eq!(sum, end_us - begin_us, "the parts add up");
+    parts
 }
 
 /// The looking thread has CPU 0 from 20 µs on.
@@ -87,6 +93,30 @@ fn an_ordinary_task_in_the_place_of_a_real_time_one_ran_by_throttling() {
     let ordinary = Task::fair(LOOKER.tid, LOOKER.comm);
     let expect = [(Taker::Task { comm: "sh".into() }, 50_002)];
     check(ran(ordinary).irq(30, "disk"), (99, 50_101), &expect);
+}
+
+#[test]
+fn whoever_has_the_cpu_of_a_looker_that_is_stopped_takes_nothing_from_it() {
+    const FAIR: Task = Task::fair(300, "sh");
+    const STOPPED: i64 = 4; // TASK_STOPPED
+    let trace = looking().at(100).leave(LOOKER, STOPPED, FAIR);
+    let trace = trace.at(40_000).block(FAIR, Task::IDLE).at(50_000);
+    let trace = trace.timer_irq().wake(LOOKER).after(1).timer_irq_end();
+    // It could run again, and another one had its CPU.
+    let trace = trace.at(50_010).block(Task::IDLE, OTHER);
+    let trace = trace.at(50_110).block(OTHER, LOOKER);
+    let how = StopKind::Signal;
+    let migration = Taker::Task {
+        comm: "migration/0".into(),
+    };
+    let gap = explained(trace.at(60_000).irq(30, "disk"), (99, 50_111));
+    let part = |taker: &Taker| {
+        gap.iter()
+            .find(|(found, _)| found == taker)
+            .map(|part| part.1)
+    };
+    assert!(part(&Taker::Stopped { how }) >= Some(49_800), "{gap:?}");
+    assert_eq!(part(&migration), Some(100), "{gap:?}");
 }
 
 #[test]

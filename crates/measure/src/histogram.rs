@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use beyond::Beyond;
 use event::Duration;
 
+mod beyond;
 mod portion;
 
 pub use portion::Portion;
@@ -21,6 +23,7 @@ pub struct Recorder {
     below_zero: AtomicU64,
     overflows: AtomicU64,
     overflow_samples: Box<[AtomicU64]>,
+    beyond: Beyond,
     sum_ns: AtomicI64,
     /// Bits of a float: squares of nanoseconds leave 64 bits after seconds.
     sum_squares: AtomicU64,
@@ -46,6 +49,7 @@ impl Recorder {
             below_zero: AtomicU64::new(0),
             overflows: AtomicU64::new(0),
             overflow_samples: zeros(named),
+            beyond: Beyond::default(),
             sum_ns: AtomicI64::new(0),
             sum_squares: AtomicU64::new(0f64.to_bits()),
             last_ns: AtomicI64::new(0),
@@ -63,7 +67,7 @@ impl Recorder {
         } else {
             match self.buckets.get((latency_ns / self.width_ns) as usize) {
                 Some(bucket) => increase(bucket),
-                None => self.overflow(number),
+                None => self.overflow(number, latency_ns),
             }
         }
         let store = |to: &AtomicI64, value| to.store(value, Ordering::Relaxed);
@@ -85,7 +89,8 @@ impl Recorder {
         self.samples.store(number + 1, Ordering::Release);
     }
 
-    fn overflow(&self, number: u64) {
+    fn overflow(&self, number: u64, latency_ns: i64) {
+        self.beyond.add(latency_ns);
         let overflows = self.overflows.load(Ordering::Relaxed);
         if let Some(place) = self.overflow_samples.get(overflows as usize) {
             place.store(number, Ordering::Relaxed);
@@ -112,6 +117,7 @@ impl Recorder {
             below_zero: count(&self.below_zero),
             overflows,
             overflow_samples: named.take(overflows as usize).collect(),
+            beyond: self.beyond.read(),
             sum_ns: self.sum_ns.load(Ordering::Relaxed),
             sum_squares: f64::from_bits(count(&self.sum_squares)),
             extremes: (samples > 0).then(|| Extremes {
@@ -145,6 +151,8 @@ pub struct Histogram {
     pub overflow_samples: Vec<u64>,
     /// The exact values, when there is a sample.
     pub extremes: Option<Extremes>,
+    /// Where the samples beyond the last bucket lie.
+    beyond: Vec<(usize, u64)>,
     sum_ns: i64,
     sum_squares: f64,
 }
@@ -180,6 +188,20 @@ impl Histogram {
         let mean = self.sum_ns as f64 / count;
         let variance = (self.sum_squares - count * mean * mean) / (count - 1.0);
         Some(Duration::from_ns(variance.max(0.0).sqrt() as i64))
+    }
+
+    /// How many samples are longer than `limit`, to a bucket: those of its own bucket count.
+    pub fn over(&self, limit: Duration) -> u64 {
+        if self.extremes.is_none_or(|all| all.max <= limit) {
+            return 0;
+        }
+        let first = limit.as_ns() / self.width.as_ns().max(1);
+        match usize::try_from(first) {
+            Ok(first) if first < self.buckets.len() => {
+                self.buckets[first..].iter().sum::<u64>() + self.overflows
+            }
+            _ => beyond::count_from(&self.beyond, limit.as_ns()),
+        }
     }
 
     /// The latency that a `share` of the samples does not exceed, to a bucket's width: the end of
@@ -239,6 +261,23 @@ mod tests {
         // Three of four lie beyond the buckets: where among them is not known.
         check(&[500, 200_000, 300_000, 400_000], 0.5, None);
         check(&[500, 200_000, 300_000, 400_000], 1.0, Some(400_000));
+    }
+
+    #[test]
+    fn samples_over_a_limit_are_counted_also_beyond_the_buckets() {
+        let check = |limit_ns: i64, expect: u64| {
+            let found = recorded(&[500, 50_000, 40_000_000, 40_000_000, 600_000_000]);
+            assert_eq!(
+                found.over(Duration::from_ns(limit_ns)),
+                expect,
+                "{limit_ns}"
+            );
+        };
+        check(499, 5);
+        check(10_000, 4);
+        check(200_000, 3);
+        check(400_000_000, 1);
+        check(600_000_000, 0);
     }
 
     #[test]

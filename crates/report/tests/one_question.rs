@@ -532,14 +532,24 @@ fn a_long_start_up_is_not_called_in_time() {
     // It goes on at the end of the window.
     check(9_000, from_to(0, 8_000), (1, true));
     // Waits inside of it are no work that was in time.
-    let trace = SyntheticTrace::new().at(10).run(maker).wakeup_new(LOOP, 0);
-    let trace = trace
-        .at(20)
-        .block(maker, LOOP)
-        .at(2_000)
-        .preempt(LOOP, HELPER);
-    let trace = trace.at(2_100).preempt(HELPER, LOOP).at(9_000).nmi(1);
-    let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+    let waits = |until_us: i64| {
+        let trace = SyntheticTrace::new().at(10).run(maker).wakeup_new(LOOP, 0);
+        let trace = trace.at(20).block(maker, LOOP).at(2_000);
+        let trace = trace.preempt(LOOP, HELPER).at(until_us);
+        trace.preempt(HELPER, LOOP).at(9_000)
+    };
+    // They are late where the task never sleeps, and a part of its start-up where it does.
+    for (sleeps, expect) in [(false, 1), (true, 0)] {
+        let trace = match sleeps {
+            true => waits(8_000).block(LOOP, Task::IDLE),
+            false => waits(8_000),
+        };
+        let (diagnosis, budget) = asked(trace.at(20_000).nmi(1), TimeRange::ALL);
+        assert_eq!(diagnosis.activations.len(), expect, "{diagnosis:?}");
+        assert_eq!(budget.over, expect as u64, "{budget:?}");
+        assert_eq!(budget.long_start_ups, 1, "{budget:?}");
+    }
+    let (diagnosis, budget) = asked(waits(2_100).nmi(1), TimeRange::ALL);
     let basis = &diagnosis.basis;
     assert_eq!((basis.activations, basis.start_ups), (2, 2));
     assert!(basis.is_of_start_ups());

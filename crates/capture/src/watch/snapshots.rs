@@ -22,7 +22,7 @@ const PROBE_BYTES: usize = 4096;
 const NUMBERS_END: u64 = 1_000_000;
 
 /// How many drains' worth of pages are kept for hits that overlap.
-const DRAINS_KEPT: usize = 2;
+pub(super) const DRAINS_KEPT: usize = 2;
 
 /// The folder of snapshots, there before the first hit; gone again when nothing came into it.
 pub(super) struct Folder {
@@ -113,7 +113,8 @@ impl Snapshots {
             .map(|hit| hit.end)
             .max()
             .unwrap_or(caught.running);
-        let mut window = self.history.overlapping(window(&caught.hits, &pages));
+        let origins = caught.hits.iter().map(|hit| hit.origin);
+        let mut window = self.history.overlapping(window(origins, &pages));
         window.stopped_before(end, &pages);
         let summary = self.write_free(caught, &window)?;
         self.written += 1;
@@ -166,9 +167,8 @@ pub(super) fn free_path(output: &Path, first: u64) -> Result<(u64, PathBuf)> {
 }
 
 /// From the oldest origin, or from the oldest page just drained, to where the drain ends.
-fn window(hits: &[Hit], drained: &Pages) -> TimeRange {
+pub(super) fn window(origins: impl Iterator<Item = Instant>, drained: &Pages) -> TimeRange {
     let until = drained.until;
-    let origins = hits.iter().map(|hit| hit.origin);
     let drained = drained
         .cpus
         .iter()

@@ -12,10 +12,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use trace::Symbols;
 
 use super::history::{Counted, History, Row, TOLD_INTERVAL, Window};
-use super::snapshots::{Folder, free_path};
+use super::snapshots::{DRAINS_KEPT, Folder, free_path, window};
 use super::tracker_names::key_name;
 use super::{FlightRecorder, STATUS_INTERVAL, TICK_MIN, start_recorder};
 use crate::cost::{Cost, CostMeter};
+use crate::pages;
 use crate::{Recorder, Seen, SnapshotFacts, clock, housekeeping, write_snapshot};
 use host::capabilities::Capabilities;
 
@@ -198,7 +199,9 @@ impl Session<'_> {
             return Ok(());
         }
         hits.sort_by_key(|(_, hit)| hit.tracked.end);
-        let (snapshot, failure) = match self.camera.as_mut().map(Camera::take) {
+        let origins = hits.iter().map(|(_, hit)| hit.tracked.begin);
+        let taken = self.camera.as_mut().map(|camera| camera.take(origins));
+        let (snapshot, failure) = match taken {
             None => (None, None),
             Some(Ok(path)) => (Some(Arc::new(path)), None),
             Some(Err(error)) => (None, Some(Arc::new(error))),
@@ -350,6 +353,8 @@ fn wait(fds: &[BorrowedFd<'_>], timeout: std::time::Duration) -> Result<()> {
 /// A flight recorder, and what each of its snapshots says of the machine.
 struct Camera {
     recorder: Recorder,
+    /// What it read before: an interval may have begun there.
+    drained: pages::History,
     capabilities: SnapshotFacts,
     output: std::path::PathBuf,
 }
@@ -361,16 +366,20 @@ impl Camera {
         command_line: &str,
     ) -> Result<Camera> {
         let snapshot_facts = SnapshotFacts::collect(capabilities, command_line);
+        let recorder = start_recorder(flight, None)?;
         Ok(Camera {
             capabilities: snapshot_facts.share_functions(&flight.output),
-            recorder: start_recorder(flight, None)?,
+            drained: pages::History::new(recorder.drains_bytes(DRAINS_KEPT)),
+            recorder,
             output: flight.output.clone(),
         })
     }
 
-    /// Keeps what the recorder holds now as a trace.
-    fn take(&mut self) -> Result<std::path::PathBuf> {
-        let pages = self.recorder.drain(clock::monotonic())?;
+    /// Keeps as a trace what the recorder holds now of what began at these moments.
+    fn take(&mut self, origins: impl Iterator<Item = Instant>) -> Result<std::path::PathBuf> {
+        let newest = self.recorder.drain(clock::monotonic())?;
+        self.drained.push(newest.clone());
+        let pages = self.drained.overlapping(window(origins, &newest));
         let formats = self.recorder.formats();
         let (_, path) = free_path(&self.output, 1)?;
         let written = write_snapshot(

@@ -400,6 +400,7 @@ impl Builder {
                 self.may_wait_still(end_ns, TaskIndex(place));
             }
         }
+        self.start_ups_end();
     }
 
     pub fn finish(mut self, kernel: &mut Kernel, environment: &BTreeMap<String, String>) -> Model {

@@ -7,7 +7,7 @@ use event::evidence::TaskRef;
 use event::{Cpu, Duration, Instant, TimeRange};
 
 use super::chain::NodeId;
-use super::tasks::{Tasks, VersionId};
+use super::tasks::{TaskIndex, Tasks, VersionId};
 use crate::lengths::Lengths;
 use crate::query::{Query, Until};
 
@@ -94,6 +94,8 @@ pub(super) struct Candidates {
     pub lengths: Lengths,
     /// The same as `seen`, by the number of the task's version.
     judged: Vec<u64>,
+    /// Waits for a CPU in the start-up of a task: they count where it never sleeps.
+    starting: BTreeMap<TaskIndex, Vec<Candidate>>,
 }
 
 impl Candidates {
@@ -110,6 +112,7 @@ impl Candidates {
             late: 0,
             unknown_wakers: 0,
             judged: Vec::new(),
+            starting: BTreeMap::new(),
         }
     }
 
@@ -161,6 +164,23 @@ impl Candidates {
         }
     }
 
+    /// Keeps a wait of a task in its start-up until it is known whether that ends.
+    pub fn hold(&mut self, task: TaskIndex, wait: Candidate) {
+        self.starting.entry(task).or_default().push(wait);
+    }
+
+    /// A task sleeps: its start-up was one, and nobody's deadline.
+    pub fn sleeps(&mut self, task: TaskIndex) {
+        if !self.starting.is_empty() {
+            self.starting.remove(&task);
+        }
+    }
+
+    /// Those that are held, of tasks that never slept.
+    pub fn take_held(&mut self) -> impl Iterator<Item = Candidate> + use<> {
+        std::mem::take(&mut self.starting).into_values().flatten()
+    }
+
     /// How many activations of whom were judged: of each thread the count, the most first.
     pub fn judged(&self, tasks: &Tasks) -> Vec<(TaskRef, u64)> {
         let mut counts: BTreeMap<i32, (VersionId, u64)> = BTreeMap::new();
@@ -199,14 +219,16 @@ impl Candidates {
 
     /// Those that are kept so far.
     pub fn kept(&self) -> impl Iterator<Item = &Candidate> {
-        self.rankings().flat_map(|ranking| ranking.kept.values())
+        let ranked = self.rankings().flat_map(|ranking| ranking.kept.values());
+        ranked.chain(self.starting.values().flatten())
     }
 
     /// The same, to number their nodes anew.
     pub fn kept_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
         let others = self.by_others.iter_mut().chain(&mut self.of_kernel);
         let others = others.flat_map(|ranking| ranking.kept.values_mut());
-        self.by_latency.kept.values_mut().chain(others)
+        let held = self.starting.values_mut().flatten();
+        self.by_latency.kept.values_mut().chain(others).chain(held)
     }
 
     /// All that were kept, the worst first.

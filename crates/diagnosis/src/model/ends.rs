@@ -156,6 +156,9 @@ impl Builder {
             }
             Pause::Done | Pause::Gone => {}
         }
+        if pause == Pause::Done {
+            self.candidates.sleeps(task);
+        }
         if matches!(pause, Pause::Done | Pause::Gone) {
             let state = self.tasks.state(task);
             (state.work, state.worked_ns) = (Work::default(), Some(now_ns));
@@ -302,10 +305,13 @@ impl Builder {
         let step = self.step(task, StepKind::Preempted, from);
         let state = self.tasks.state(task);
         let (own_ns, chain) = (std::mem::take(&mut state.work.own_ns), state.chain);
+        let forked = state.work.forked;
         state.chain = self.arena.add(NodeId::NONE, step);
-        let (forked, seen) = (state.work.forked, self.candidates.seen);
-        self.candidate(until.0, until.1, task, End::Seen);
-        self.basis.start_ups += u64::from(forked) * (self.candidates.seen - seen);
+        match self.candidate_of(until.0, until.1, task, End::Seen) {
+            Some(wait) if forked => self.candidates.hold(task, wait),
+            Some(wait) => self.offer(wait, task),
+            None => {}
+        }
         let state = self.tasks.state(task);
         (state.chain, state.work.own_ns) = (chain, own_ns);
     }
@@ -377,6 +383,31 @@ impl Builder {
 
     /// Offers an activation of a task that is asked for.
     pub(super) fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
+        if let Some(candidate) = self.candidate_of(cpu, end_ns, task, end) {
+            self.offer(candidate, task);
+        }
+    }
+
+    fn offer(&mut self, candidate: Candidate, task: TaskIndex) {
+        self.handed_on(&candidate, task);
+        let tasks = &self.tasks;
+        self.candidates
+            .offer(candidate, || tasks.is_kernels(candidate.version));
+    }
+
+    /// Waits of tasks that were made and have never slept are activations of theirs.
+    pub(super) fn start_ups_end(&mut self) {
+        let held = self.candidates.take_held();
+        let (tasks, seen) = (&self.tasks, self.candidates.seen);
+        for wait in held {
+            self.candidates
+                .offer(wait, || tasks.is_kernels(wait.version));
+        }
+        self.basis.start_ups += self.candidates.seen - seen;
+    }
+
+    /// The activation of a task that ends now, if it is asked for.
+    fn candidate_of(&self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) -> Option<Candidate> {
         let state = &self.tasks.states[task.0 as usize];
         let (node, version, own_ns) = (state.chain, state.version, state.work.own_ns);
         let Work {
@@ -388,11 +419,9 @@ impl Builder {
             .tasks
             .version(version)
             .is_some_and(|version| version.wanted);
-        let Some(first) = self.arena.get(node).filter(|_| wanted) else {
-            return;
-        };
+        let first = self.arena.get(node).filter(|_| wanted)?;
         let latency_ns = end_ns.saturating_sub(first.origin_ns);
-        let candidate = Candidate {
+        Some(Candidate {
             latency_ns,
             seems_ns: seems_since_ns.map_or(latency_ns, |since_ns| end_ns.saturating_sub(since_ns)),
             others_ns: latency_ns.saturating_sub(own_ns),
@@ -402,11 +431,7 @@ impl Builder {
             version,
             end,
             doubtful,
-        };
-        self.handed_on(&candidate, task);
-        let tasks = &self.tasks;
-        self.candidates
-            .offer(candidate, || tasks.is_kernels(version));
+        })
     }
 
     /// An activation is over of which somebody may ask when it began.
@@ -465,6 +490,7 @@ impl Builder {
         let cpu = state.log.last().map_or(0, |moment| moment.cpu);
         let is_judged = self.is_judged_to_its_end(state);
         if is_judged && (state.work.forked || state.made_ns.is_some()) {
+            self.candidates.sleeps(task);
             self.started((cpu, kernel.now_ns()), task, true);
         } else if is_judged && self.candidates.may_be_late(until_ns - node.origin_ns) {
             self.basis.doubted += 1;

@@ -141,7 +141,7 @@ pub(crate) struct TaskState {
 }
 
 /// An index into the table of tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskIndex(pub u32);
 
 /// What events say of the process of a thread.

@@ -4,7 +4,7 @@
 use event::{Duration, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Extremes, Histogram};
+use super::{Extremes, Histogram, beyond};
 
 /// What a histogram gained from one look to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +13,9 @@ pub struct Portion {
     pub samples: u64,
     below_zero: u64,
     overflows: u64,
+    /// The same by where they lie; files of before have none.
+    #[serde(default)]
+    beyond: Vec<(usize, u64)>,
     sum_ns: i64,
     sum_squares: f64,
     /// Pairs of a bucket's place and the samples in it.
@@ -44,6 +47,7 @@ impl Portion {
             samples: since(|one| one.samples),
             below_zero: since(|one| one.below_zero),
             overflows: since(|one| one.overflows),
+            beyond: beyond::grown(before.map_or(&[], |before| &before.beyond), &now.beyond),
             sum_ns: now.sum_ns - before.map_or(0, |before| before.sum_ns),
             sum_squares: now.sum_squares - before.map_or(0.0, |before| before.sum_squares),
             buckets: grown.collect(),
@@ -83,6 +87,7 @@ impl Histogram {
             below_zero: 0,
             overflows: 0,
             overflow_samples: Vec::new(),
+            beyond: Vec::new(),
             extremes: None,
             sum_ns: 0,
             sum_squares: 0.0,
@@ -127,6 +132,7 @@ impl Histogram {
         self.samples = self.samples.saturating_add(next.samples);
         self.below_zero = self.below_zero.saturating_add(next.below_zero);
         self.overflows = self.overflows.saturating_add(next.overflows);
+        beyond::join(&mut self.beyond, &next.beyond);
         self.sum_ns = self.sum_ns.wrapping_add(next.sum_ns);
         self.sum_squares += next.sum_squares;
         if let Some(so_far) = next.so_far {
@@ -164,6 +170,7 @@ impl Histogram {
         self.samples = self.samples.saturating_add(later.samples);
         self.below_zero = self.below_zero.saturating_add(later.below_zero);
         self.overflows = self.overflows.saturating_add(later.overflows);
+        beyond::join(&mut self.beyond, &later.beyond);
         self.sum_ns = self.sum_ns.wrapping_add(later.sum_ns);
         self.sum_squares += later.sum_squares;
     }

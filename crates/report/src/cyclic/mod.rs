@@ -93,16 +93,7 @@ pub(crate) fn carried(latency: &Histogram, share: f64) -> Option<Duration> {
 
 /// Samples of all threads over a limit, to a bucket.
 pub(crate) fn samples_over(readings: &[Reading], over: Duration) -> u64 {
-    let of_one = |reading: &Reading| {
-        let latency = &reading.latency;
-        if latency.extremes.is_none_or(|all| all.max <= over) {
-            return 0;
-        }
-        let first = over.as_ns() / latency.width.as_ns().max(1);
-        let first = usize::try_from(first).unwrap_or(usize::MAX);
-        let kept = latency.buckets.iter().skip(first).sum::<u64>();
-        kept + latency.overflows
-    };
+    let of_one = |reading: &Reading| reading.latency.over(over);
     readings.iter().map(of_one).sum()
 }
 

@@ -93,6 +93,7 @@ fn kind(taker: &Taker) -> &'static str {
         Taker::Softirq { .. } => "softirq",
         Taker::Task { .. } => "task",
         Taker::Throttled { .. } => "throttled",
+        Taker::Stopped { .. } => "stopped",
         Taker::Below => "below_kernel",
         Taker::Unknown => "unknown",
     }

@@ -6,6 +6,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use diagnosis::{ExplainedGap, Taker, softirq_name};
+use event::evidence::StopKind;
 use event::{Cpu, Duration};
 use measure::counter::Counter;
 use measure::gaps::Reading;
@@ -155,6 +156,11 @@ fn name(taker: &Taker) -> String {
             "RT throttling (kernel.sched_rt_runtime_us): the CPU idled".into()
         }
         Taker::Throttled { ran: Some(comm) } => format!("throttled: {comm} ran"),
+        Taker::Stopped { how } => match how {
+            StopKind::Signal => "the looking thread was stopped (SIGSTOP)".into(),
+            StopKind::Traced => "the looking thread was stopped for its tracer".into(),
+            StopKind::Frozen => "the looking thread was frozen".into(),
+        },
         Taker::Below => "below the kernel: hardware, firmware or hypervisor".into(),
         Taker::Unknown => "not recorded".into(),
     }

@@ -33,13 +33,12 @@ impl Checker<'_> {
         else {
             return match ended {
                 Ended::PutOff(process, since_ns, lossy) => {
-                    if self.responses.is_starting(process) {
-                        self.starts(&task);
-                    }
-                    self.put_off(&task, since_ns, lossy);
+                    self.put_off(process, &task, (since_ns, lossy));
                 }
                 Ended::Unwoken(_, last_ns) => self.unwoken(is_it, last_ns),
-                Ended::Started(_, made_ns, slept) => self.started(&task, made_ns, slept),
+                Ended::Started(process, made_ns, slept) => {
+                    self.started(process, &task, (made_ns, slept));
+                }
                 _ => self.unseen(is_it, kernel.first_ns()),
             };
         };
@@ -72,38 +71,17 @@ impl Checker<'_> {
 
     /// A thread waited for a CPU whose work was not seen to begin: what it does not end by a sleep
     /// is judged by each of its waits.
-    fn put_off(&mut self, task: &NamedTask<'_>, since_ns: i64, lossy: bool) {
+    fn put_off(&mut self, process: ProcId, task: &NamedTask<'_>, (since_ns, lossy): (i64, bool)) {
         let end = match lossy {
             true => End::Unknown,
             false => End::Seen(self.now_ns),
         };
+        if self.responses.is_starting(process) {
+            return self.waits_in_start_up(process, task, (since_ns, end));
+        }
         let is_it = |subject: &Subject| is_response_of(subject, task);
         self.sample(is_it, since_ns, end);
         self.seen(is_it, task);
-    }
-
-    /// A thread is scheduled in that was made and has not slept since: of its response this wait is
-    /// judged alone.
-    pub(super) fn starts(&mut self, task: &NamedTask<'_>) {
-        let counts = self.counts();
-        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
-            tally.start_ups += u64::from(counts && is_response_of(&budget.subject, task));
-        }
-    }
-
-    /// A thread that was made at `made_ns` has come to its first sleep, if it `slept`, to its end,
-    /// or to that of the trace: its work until then is no sample of a response.
-    fn started(&mut self, task: &NamedTask<'_>, made_ns: i64, slept: bool) {
-        if !self.counts() {
-            return;
-        }
-        let took_ns = self.now_ns - made_ns;
-        let budgets = self.rules.budgets.iter().zip(&mut self.tallies);
-        for (budget, tally) in budgets.filter(|(budget, _)| is_response_of(&budget.subject, task)) {
-            let is_long = took_ns > budget.limit.as_ns();
-            tally.long_start_ups += u64::from(is_long);
-            tally.unslept += u64::from(is_long && !slept);
-        }
     }
 
     /// What had begun before the trace, whose first event came at `first_ns`, does not count. Where
@@ -141,7 +119,7 @@ impl Checker<'_> {
         for (process, made_ns, slept) in starting {
             let known = kernel.process(process);
             self.here = self.is_asked_for(Some(Cpu(known.seen_on)));
-            self.started(&kernel.named(known), made_ns, slept);
+            self.started(process, &kernel.named(known), (made_ns, slept));
         }
         let responses: Vec<Response> = self.responses.under_way(self.now_ns).collect();
         for response in responses {

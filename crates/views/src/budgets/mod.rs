@@ -12,6 +12,7 @@ mod pace;
 mod responses;
 mod rules;
 mod samples;
+mod starts;
 mod undecided;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use handled::{Handled, Handlers};
 use judge::{End, Tally};
 use responses::Responses;
 pub use rules::{Budget, Rules, Subject};
+use starts::Starts;
 use undecided::{AllUndecided, Undecided};
 
 use crate::periods::{Matcher, Turn};
@@ -147,6 +149,7 @@ struct Checker<'a> {
     /// Periods that are open: their definition, and when they began.
     open: HashMap<u64, (usize, i64)>,
     responses: Responses,
+    start_ups: Starts,
     begun: Begun,
     undecided: AllUndecided,
     /// Followed where a budget is about them, or begins with a timer.
@@ -185,6 +188,7 @@ impl<'a> Checker<'a> {
             matcher: has_periods.then(|| Matcher::new(&rules.periods, trace.classes())),
             open: HashMap::new(),
             responses: Responses::default(),
+            start_ups: Starts::default(),
             begun: Begun::default(),
             undecided: AllUndecided::default(),
             handlers: follows_timers.then(|| Handlers::new(has_handlers, least)),
@@ -216,6 +220,7 @@ impl<'a> Checker<'a> {
         self.periods_end();
         self.wake_ups_end(kernel);
         self.responses_end(kernel);
+        self.start_ups_end();
         self.handlers_end(kernel);
         self.cycles_end(kernel);
     }

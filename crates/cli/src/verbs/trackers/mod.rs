@@ -66,7 +66,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         hdr::write(path, file, &status)?;
     }
     let has_budget = options.watch.over.is_some() || options.watch.timeout.is_some();
-    Ok(outcome(&status, has_budget))
+    let outcome = outcome(&status, has_budget);
+    Ok(outcome.unless(!observer.orphans().is_empty()))
 }
 
 /// What the session is asked: the chain's own reading of the flags, for each tracker.

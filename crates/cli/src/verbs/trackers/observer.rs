@@ -16,7 +16,7 @@ use crate::options::TrackerOptions;
 use crate::paint::Paint;
 use crate::signals::{self, Request};
 use crate::verbs::board::Board;
-use crate::verbs::watch::{Command, Running, whom_text};
+use crate::verbs::watch::{Command, Orphan, Running, whom_text};
 
 /// Prints what the trackers see.
 pub(super) struct Observer {
@@ -88,7 +88,20 @@ impl Observer {
         if self.json {
             return json_line(&line);
         }
-        tell(&format!("\n{}", text::end(status, self.extent)))
+        tell(&format!("\n{}", text::end(status, self.extent)))?;
+        let orphans = self.orphans();
+        let left = self.command.as_mut();
+        tell(
+            &left
+                .and_then(|command| command.left(&orphans))
+                .unwrap_or_default(),
+        )
+    }
+
+    /// Who goes on though the command has ended that started them.
+    pub(super) fn orphans(&mut self) -> Vec<Orphan> {
+        let command = self.command.as_mut();
+        command.map_or_else(Vec::new, Command::orphans)
     }
 
     /// Prints the last minutes, when it is time to.

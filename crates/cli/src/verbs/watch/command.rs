@@ -11,6 +11,7 @@ use event::{Error, ErrorKind, Result, Tid};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::heard::Written;
+use super::orphans::{self, Orphan, orphans};
 
 /// Who was asked to end has so long.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -32,6 +33,7 @@ impl Command {
     /// # Errors
     /// When there is no shell, or the process ended at once.
     pub fn hold(words: &[OsString], written: Option<Written>) -> Result<Command> {
+        orphans::adopt()?;
         Command::hold_by(Process::new("sh"), words, written)
     }
 
@@ -103,11 +105,24 @@ impl Command {
         Tid(self.child.id() as i32)
     }
 
-    /// What is said of it where the watch ends before it does.
-    pub fn left(&mut self) -> Option<String> {
+    /// What is said of it where the watch ends before it does, or before `orphans` do.
+    pub fn left(&mut self, orphans: &[Orphan]) -> Option<String> {
         let goes_on = self.ended().is_none();
         let (name, id) = (&self.name, self.child.id());
-        goes_on.then(|| format!("{name} goes on without the watch; kill {id} ends it\n"))
+        if goes_on {
+            return Some(format!(
+                "{name} goes on without the watch; kill {id} ends it\n"
+            ));
+        }
+        (!orphans.is_empty()).then(|| orphans::text(name, orphans))
+    }
+
+    /// Who goes on though it has ended: what it started and did not wait for.
+    pub fn orphans(&mut self) -> Vec<Orphan> {
+        match self.ended() {
+            Some(_) => orphans(self.child.id()),
+            None => Vec::new(),
+        }
     }
 
     /// Lets it run.

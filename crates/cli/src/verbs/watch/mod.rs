@@ -13,6 +13,7 @@ mod json;
 mod keep;
 mod log;
 mod observer;
+mod orphans;
 mod pinned;
 mod scope;
 pub(super) mod targets;
@@ -40,6 +41,7 @@ pub(super) use heard::{Ears, Written};
 pub use json::{NOT_EXPLAINED, hit_unexplained, hit_value};
 pub use observer::Observer;
 pub(super) use observer::{LAST_WORDS, whom_text};
+pub(super) use orphans::Orphan;
 pub(super) use scope::may_be_late;
 pub(super) use targets::{meant, whom};
 
@@ -82,7 +84,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     }
     let asks = has_budget(&options) || options.target != Target::RealTime;
     let slept = scope::may_be_late(&options, &status);
-    Ok(outcome(&status, has_budget(&options), asks, slept))
+    let outcome = outcome(&status, has_budget(&options), asks, slept);
+    Ok(outcome.unless(!observer.orphans().is_empty()))
 }
 
 /// How a command is started.

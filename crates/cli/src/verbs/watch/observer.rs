@@ -21,6 +21,7 @@ use super::explained::diagnosis;
 use super::heard::Ears;
 use super::hits_page::HitsView;
 use super::json::{cost_json, hit_line, snapshot_json};
+use super::orphans::Orphan;
 use super::pinned;
 use super::scope::{
     Scope, asked, has_judged, overlooked_text, slept_json, slept_text, start_ups_text,
@@ -46,6 +47,8 @@ pub struct Observer {
     json: bool,
     exec: Option<String>,
     running: Running,
+    /// Who went on though the command had ended, once that is known.
+    orphans: Vec<Orphan>,
     paint: Paint,
     live: Live,
     sequence: u64,
@@ -156,6 +159,7 @@ impl Observer {
             json: options.json,
             exec: options.exec.clone(),
             running: Running::default(),
+            orphans: Vec::new(),
             paint,
             live: Live::new(live && !options.json),
             sequence: 0,
@@ -240,6 +244,10 @@ impl Observer {
     /// When stdout refuses.
     pub fn end(&mut self, status: &Status) -> Result<()> {
         self.running.finish();
+        self.orphans = self
+            .command
+            .as_mut()
+            .map_or_else(Vec::new, Command::orphans);
         self.book.close();
         self.live.clear();
         self.board = None;
@@ -276,9 +284,14 @@ impl Observer {
         text += &self
             .command
             .as_mut()
-            .and_then(Command::left)
+            .and_then(|command| command.left(&self.orphans))
             .unwrap_or_default();
         tell(&text)
+    }
+
+    /// Who went on as the watch ended with the command that had started them.
+    pub(in crate::verbs) fn orphans(&self) -> &[Orphan] {
+        &self.orphans
     }
 
     /// The last line, where lines are for programs.
@@ -311,6 +324,7 @@ impl Observer {
             "causes": self.book.causes.json(),
             "until": self.scope.until_name(),
             "calls_in_short": self.calls_in_short,
+            "go_on": self.orphans.iter().map(|one| json!({"pid": one.pid, "comm": one.comm})).collect::<Value>(),
             "sleeps_inside": slept_json(status),
             "exec": self.exec.as_ref().map(|_| self.running.json()),
             "cost": cost_json(status),
