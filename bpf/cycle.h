@@ -227,7 +227,8 @@ static __always_inline bool may_be_paced(const struct task_state *state, struct 
 
 // Whether a timer wakes a target out of a sleep that is no wait for its next release: it sleeps
 // until a moment beside the grid of these, for a length of time, or waits for others until it gives
-// up or its alarm rings, elsewhere than at its releases. Where it does so again and again for long without one, these are its releases.
+// up or its alarm rings, elsewhere than at its releases. Where it does so again and again for long
+// without one, these are its releases.
 static __always_inline bool is_own_sleep(struct task_state *state, struct pt_regs *regs)
 {
 	rts_u64 gap_us;

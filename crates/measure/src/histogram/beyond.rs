@@ -26,7 +26,8 @@ impl Default for Beyond {
 
 impl Beyond {
     pub fn add(&self, value_ns: i64) {
-        super::increase(&self.0[place(value_ns)]);
+        let count = &self.0[place(value_ns)];
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Pairs of a place and the samples in it.

@@ -12,6 +12,7 @@ mod pace;
 mod responses;
 mod rules;
 mod samples;
+mod start_ups;
 mod starts;
 mod undecided;
 

@@ -324,7 +324,7 @@ impl Observer {
             "causes": self.book.causes.json(),
             "until": self.scope.until_name(),
             "calls_in_short": self.calls_in_short,
-            "go_on": self.orphans.iter().map(|one| json!({"pid": one.pid, "comm": one.comm})).collect::<Value>(),
+            "go_on": self.orphans.iter().map(Orphan::json).collect::<Value>(),
             "sleeps_inside": slept_json(status),
             "exec": self.exec.as_ref().map(|_| self.running.json()),
             "cost": cost_json(status),

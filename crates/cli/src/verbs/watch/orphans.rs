@@ -3,6 +3,7 @@
 
 use event::{Error, Result, plain_text};
 use rustix::process::{getpid, set_child_subreaper};
+use serde_json::{Value, json};
 
 /// So many are named.
 const NAMED_MAX: usize = 5;
@@ -24,6 +25,13 @@ pub(super) fn adopt() -> Result<()> {
 pub(in crate::verbs) struct Orphan {
     pub pid: i32,
     pub comm: String,
+}
+
+impl Orphan {
+    /// For programs.
+    pub fn json(&self) -> Value {
+        json!({"pid": self.pid, "comm": self.comm})
+    }
 }
 
 /// Our children that have not ended, but for one of them.
