@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
-    UnwindSection, X86_64,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Register, RegisterRule,
+    UnwindContext, UnwindSection, UnwindTableRow, X86_64,
 };
 
 use crate::demangle::readable;
@@ -62,7 +62,11 @@ struct CodeFile {
     functions: Vec<crate::Function>,
     /// Call frame information, and where it wants to lie.
     frames: Option<(u64, Vec<u8>)>,
+    /// Where in that each function's is.
+    places: Option<(u64, Vec<u8>)>,
 }
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The registers that callers are found by.
 #[derive(Clone, Copy, Debug)]
@@ -125,13 +129,8 @@ impl CodeFiles {
         let (code, offset) = place(loaded, frame.instruction)?;
         let file = self.file(&code.path)?;
         let address = file.elf.address_of(offset)?;
-        let (begin, bytes) = file.frames.as_ref()?;
-        let section = EhFrame::new(bytes, LittleEndian);
-        let bases = BaseAddresses::default().set_eh_frame(*begin);
         let mut context = UnwindContext::new();
-        let row = section
-            .unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset)
-            .ok()?;
+        let row = file.row(&mut context, address)?;
         let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
             return None;
         };
@@ -183,13 +182,39 @@ impl CodeFile {
         };
         let mut functions = elf.all_functions();
         functions.sort_by_key(|function| function.offset);
-        let frames = elf.section(b".eh_frame");
-        let frames = frames.map(|(section, bytes)| (section.address, bytes));
+        let section = |name: &[u8]| {
+            let found = elf.section(name);
+            found.map(|(section, bytes)| (section.address, bytes))
+        };
         Some(CodeFile {
             functions,
-            frames,
+            frames: section(b".eh_frame"),
+            places: section(b".eh_frame_hdr"),
             elf,
         })
+    }
+
+    /// How to find the caller of the code at this address. Large files have hundreds of thousands
+    /// of functions: without the table of their places each of them is looked at.
+    fn row<'c>(
+        &self,
+        context: &'c mut UnwindContext<usize>,
+        address: u64,
+    ) -> Option<&'c UnwindTableRow<usize>> {
+        let (begin, bytes) = self.frames.as_ref()?;
+        let section = EhFrame::new(bytes, LittleEndian);
+        let bases = BaseAddresses::default().set_eh_frame(*begin);
+        let cie = EhFrame::<Slice<'_>>::cie_from_offset;
+        if let Some((at, header)) = &self.places {
+            let bases = bases.clone().set_eh_frame_hdr(*at);
+            let header = EhFrameHdr::new(header, LittleEndian).parse(&bases, WORD_BYTES as u8);
+            if let Some(table) = header.as_ref().ok().and_then(|header| header.table()) {
+                let row = table.unwind_info_for_address(&section, &bases, context, address, cie);
+                return row.ok();
+            }
+        }
+        let row = section.unwind_info_for_address(&bases, context, address, cie);
+        row.ok()
     }
 
     /// The function around this place of the file, and how far in it that is.
@@ -288,6 +313,27 @@ mod tests {
             ..found
         };
         assert_eq!(files.callers(&loaded, found), [address(callee)]);
+    }
+
+    #[test]
+    fn the_table_of_places_finds_what_a_look_at_each_function_finds() {
+        let mut file = CodeFile::read(Path::new("/proc/self/exe")).expect("our own file");
+        assert!(file.places.is_some(), "linkers make one");
+        let offsets: Vec<u64> = file.functions.iter().map(|one| one.offset).collect();
+        let known = offsets.iter().step_by(offsets.len() / 50 + 1);
+        let known: Vec<u64> = known.filter_map(|at| file.elf.address_of(*at)).collect();
+        let rows = |file: &CodeFile| {
+            let row = |address: &u64| {
+                let mut context = UnwindContext::new();
+                file.row(&mut context, *address)
+                    .map(|row| format!("{row:?}"))
+            };
+            known.iter().map(row).collect::<Vec<_>>()
+        };
+        let by_table = rows(&file);
+        file.places = None;
+        assert_eq!(by_table, rows(&file));
+        assert!(by_table.iter().flatten().count() > 20, "{by_table:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::evidence::{Hit, LateOne, StepKind, TaskRef};
@@ -40,10 +40,39 @@ pub struct Call {
     pub words: String,
 }
 
+/// A call, and others that came with it.
+#[derive(Debug)]
+struct Pending {
+    call: Call,
+    more: u64,
+    /// When the last of them came.
+    last: Instant,
+}
+
+impl Pending {
+    fn new(call: Call) -> Pending {
+        let last = call.at;
+        Pending {
+            call,
+            more: 0,
+            last,
+        }
+    }
+
+    /// Others came with it as well.
+    fn joined(mut self, later: Pending) -> Pending {
+        self.more += later.more + 1;
+        self.last = later.last;
+        self
+    }
+}
+
 /// Calls on their way to a watch.
 #[derive(Debug)]
 pub struct Calls {
-    queue: Mutex<Vec<Call>>,
+    queue: Mutex<Option<Pending>>,
+    /// A call is to be answered soon, with all that come until then: nobody need be woken for them.
+    expected: AtomicBool,
     /// When a signal came that nobody has heard yet; zero: none did.
     signalled_ns: AtomicI64,
     bell: OwnedFd,
@@ -59,6 +88,7 @@ impl Calls {
         let cannot = |errno: rustix::io::Errno| Error::io("cannot listen for calls", errno.into());
         Ok(Calls {
             queue: Mutex::default(),
+            expected: AtomicBool::new(false),
             signalled_ns: AtomicI64::new(0),
             bell: bell.map_err(cannot)?,
         })
@@ -67,10 +97,20 @@ impl Calls {
     /// One that is heard now.
     pub fn call(&self, words: String) {
         let at = clock::monotonic();
+        self.add(Call { at, words });
+        // Whoever prints a thousand of them would have its CPU taken a thousand times.
+        if !self.expected.load(Ordering::Relaxed) {
+            self.ring();
+        }
+    }
+
+    fn add(&self, call: Call) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push(Call { at, words });
-        drop(queue);
-        self.ring();
+        let call = Pending::new(call);
+        *queue = Some(match queue.take() {
+            Some(first) => first.joined(call),
+            None => call,
+        });
     }
 
     /// The same from a signal's handler: it takes no lock and no memory.
@@ -89,23 +129,23 @@ impl Calls {
     }
 
     /// How many wait to be heard.
-    pub fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> u64 {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.len() + usize::from(self.signalled_ns.load(Ordering::Relaxed) > 0)
+        let heard = queue.as_ref().map_or(0, |first| first.more + 1);
+        heard + u64::from(self.signalled_ns.load(Ordering::Relaxed) > 0)
     }
 
-    fn take(&self) -> Vec<Call> {
+    fn take(&self) -> Option<Pending> {
         rustix::io::read(&self.bell, &mut [0; 8]).ok();
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut calls = std::mem::take(&mut *queue);
         let signalled_ns = self.signalled_ns.swap(0, Ordering::Relaxed);
         if signalled_ns > 0 {
-            calls.push(Call {
+            self.add(Call {
                 at: Instant::from_ns(signalled_ns),
                 words: "SIGUSR1".to_owned(),
             });
         }
-        calls
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.take()
     }
 }
 
@@ -176,14 +216,6 @@ pub(super) struct Listener {
     born: fn(Tid) -> Option<Instant>,
 }
 
-#[derive(Debug)]
-struct Pending {
-    call: Call,
-    more: u64,
-    /// When the last of them came.
-    last: Instant,
-}
-
 impl Listener {
     /// Takes a snapshot for one call in each `interval`.
     pub(super) fn new(calls: Arc<Calls>, interval: Duration) -> Listener {
@@ -214,21 +246,14 @@ impl Listener {
 
     /// Takes the calls that came.
     pub(super) fn listen(&mut self) {
-        for call in self.calls.take() {
-            match &mut self.pending {
-                Some(pending) => {
-                    pending.more += 1;
-                    pending.last = call.at;
-                }
-                None => {
-                    self.pending = Some(Pending {
-                        last: call.at,
-                        more: 0,
-                        call,
-                    });
-                }
-            }
-        }
+        let Some(came) = self.calls.take() else {
+            return;
+        };
+        self.pending = Some(match self.pending.take() {
+            Some(first) => first.joined(came),
+            None => came,
+        });
+        self.calls.expected.store(true, Ordering::Relaxed);
     }
 
     /// After how long to look again.
@@ -268,6 +293,7 @@ impl Listener {
             self.worst = self.worst.max(latency);
         }
         let Pending { call, more, .. } = self.pending.take()?;
+        self.calls.expected.store(false, Ordering::Relaxed);
         let called = Called {
             call,
             more,
@@ -381,9 +407,12 @@ mod tests {
 
     fn call(listener: &mut Listener, at_ms: i64) {
         let (at, words) = (ms(at_ms), "late".to_owned());
-        let queue = &listener.calls.queue;
-        queue.lock().expect("ours").push(Call { at, words });
+        listener.calls.add(Call { at, words });
         listener.listen();
+    }
+
+    fn is_rung(listener: &Listener) -> bool {
+        rustix::io::read(&listener.calls.bell, &mut [0; 8]).is_ok()
     }
 
     /// Who is told, how late, and who beside it.
@@ -493,7 +522,13 @@ mod tests {
         listener.ended(vec![hit(100, 5_490, 5)]);
         call(&mut listener, 5_500);
         call(&mut listener, 5_501);
+        // Until the answer whoever calls wakes nobody.
+        listener.calls.call("late".to_owned());
+        assert!(!is_rung(&listener));
         let (called, late) = listener.answer(ms(5_560)).expect("an answer");
+        listener.calls.call("late".to_owned());
+        assert!(is_rung(&listener));
+        listener.calls.take();
         assert_eq!((called.more, called.in_short), (1, true));
         assert_eq!(
             late.map(|late| (late.id, late.latency())),

@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_passed_on_whole_and_a_line_that_has_the_text_calls() {
-        let check = |printed: &str, expect: usize| {
+        let check = |printed: &str, expect: u64| {
             let calls = Calls::new().expect("calls");
             let mut passed = Vec::new();
             let texts = ["XRUN".to_owned(), "missed".to_owned()];

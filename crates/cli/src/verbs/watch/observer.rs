@@ -331,12 +331,18 @@ impl Observer {
         })
     }
 
-    fn json_line(&mut self, mut line: Value) -> Result<()> {
+    fn json_line(&mut self, line: Value) -> Result<()> {
+        let line = self.numbered(line);
+        tell(&format!("{line}\n"))
+    }
+
+    /// A line with what all of them have.
+    fn numbered(&mut self, mut line: Value) -> Value {
         line["schema"] = SCHEMA.into();
         line["version"] = SCHEMA_VERSION.into();
         line["sequence"] = self.sequence.into();
         self.sequence += 1;
-        tell(&format!("{line}\n"))
+        line
     }
 }
 
@@ -369,13 +375,13 @@ impl WatchObserver for Observer {
         // What is told may be another one than that which the application means.
         let is_open = |called: &Called| !called.inside.is_empty();
         self.open_calls += u64::from(report.called.as_ref().is_some_and(is_open));
-        let line = hit_line(report, diagnosis.as_ref().ok());
+        let line = self.numbered(hit_line(report, diagnosis.as_ref().ok()));
         self.book.hit(report, diagnosis.as_ref().ok())?;
         if let Some(command) = &self.exec {
             self.running.start(command, &line.to_string())?;
         }
         if self.json {
-            self.json_line(line)?;
+            tell(&format!("{line}\n"))?;
         } else {
             if let Ok(diagnosis) = &mut diagnosis {
                 // What makes all answers doubtful is said with the first.
