@@ -21,7 +21,7 @@
 #define RTS_SMALL_KEYS 512
 #define RTS_SMALL_SERIES 2
 /* In the key of a system call: its number is of the table for programs of 32 bits. */
-#define RTS_CALL_OF_32_BITS (1 << 29)
+#define RTS_CALL_OF_32_BITS (1ull << 32)
 
 enum rts_tracked_flag {
 	RTS_TRACKED_OPEN = 1, // it had not ended when it was looked at

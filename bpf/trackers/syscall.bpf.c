@@ -14,18 +14,20 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
+	// Programs may call any number, which the kernel takes for one of 32 bits.
+	rts_u64 key = (rts_u32)number;
 	struct tracker_task *state;
 
 	if (call_of_32_bits(current, regs))
-		number |= RTS_CALL_OF_32_BITS;
-	if (!tracker_only(number))
+		key |= RTS_CALL_OF_32_BITS;
+	if (!tracker_only(key))
 		return 0;
 	state = tracker_task(current);
 	if (!state || !tracker_wants(state, current))
 		return 0;
 	if (state->begin_ns)
 		TRACKER_LOSS(unpaired);
-	state->key = number;
+	state->key = key;
 	state->reported = 0;
 	state->has_stack = 0;
 	state->begin_ns = bpf_ktime_get_ns();

@@ -218,6 +218,9 @@ mod tests {
             "openat",
         );
         check("syscall", 99_999, "", "call 99999");
+        // A program may ask for any number; the kernel looks at 32 bits of it.
+        check("syscall", u64::from(u32::MAX), "", "call 4294967295");
+        check("syscall", OF_32_BITS | 240, "", "32-bit call 240");
         check("wakeup", 7, "jackd", "jackd (tid 7)");
         check("irq", -1i64 as u64, "", "local timer");
         check("softirq", 3, "", "NET_RX");
