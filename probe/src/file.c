@@ -5,13 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/prctl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -77,6 +78,13 @@ int rtscope_directory_open(const char *path, int create)
     close(fd);
     errno = EPERM;
     return -1;
+}
+
+/* The thread's name. Not by the C library's function: what is linked with that may be a program
+ * that forbids itself system calls (linked.c). */
+static void read_name(struct rtscope_header *header)
+{
+    (void)syscall(SYS_prctl, PR_GET_NAME, header->name, 0, 0, 0);
 }
 
 /* CLOCK_MONOTONIC now, and the CPU's counter between two readings of it that are close together; no
@@ -150,7 +158,7 @@ static uint64_t lay_out(struct rtscope_header *header, const struct rtscope_sett
     header->table_offset = align(header->objects_offset + RTSCOPE_OBJECTS_BYTES);
     header->table_bytes = align(RTSCOPE_TABLE_BYTES + settings->table_bytes);
     header->subbuffers = (uint32_t)settings->subbuffers;
-    prctl(PR_GET_NAME, header->name);
+    read_name(header);
     return lay_out_sets(header, settings);
 }
 
@@ -456,7 +464,7 @@ static void name_self(struct rtscope_header *who)
     memset(who, 0, sizeof *who);
     read_clocks(who, 0);
     who->pid = (int32_t)getpid();
-    prctl(PR_GET_NAME, who->name);
+    read_name(who);
 }
 
 /* A process that can open nothing, not even the directory, can still leave a link in it. */

@@ -54,11 +54,18 @@ static int take(uint32_t from, uint32_t own)
                                        __ATOMIC_RELAXED);
 }
 
+/* Without a system call where that can be: whoever ends may have forbidden itself all. */
+static uint32_t own_thread(void)
+{
+    const uint32_t known = rtscope_own_tid();
+    return known ? known : (uint32_t)syscall(SYS_gettid);
+}
+
 void rtscope_lock(void)
 {
     static const struct timespec soon = {0, 10000000};
     const int error = errno;
-    const uint32_t own = (uint32_t)syscall(SYS_gettid);
+    const uint32_t own = own_thread();
     unsigned waits = 0;
     while (!take(0, own)) {
         const uint32_t other = __atomic_load_n(&holder, __ATOMIC_RELAXED);

@@ -167,6 +167,19 @@ uint32_t rtscope_cpus_possible(void);
 /* Calls `each` for every online CPU. */
 void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context);
 
+/* linked.c: which calls the program and its libraries are linked with; in a child of fork, what its
+ * parent found. */
+#define RTSCOPE_CALLS_MLOCKALL 1u
+#define RTSCOPE_CALLS_SECCOMP 2u
+/* Nobody sees what it calls: it is linked statically, or very large. */
+#define RTSCOPE_CALLS_UNSEEN 4u
+unsigned rtscope_calls(void);
+/* What the last look found. */
+unsigned rtscope_calls_known(void);
+/* At the end of the process: whether it may have forbidden itself system calls, so that any of ours
+ * would end it. Takes none itself. */
+int rtscope_may_be_confined(void);
+
 /* locks.c: how many bytes of addresses a process may still take that wants to lock all that it has,
  * when it has given `leaving` back; UINT64_MAX where that is no concern, or where it may take
  * `enough`. */

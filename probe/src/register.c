@@ -553,10 +553,19 @@ static void end_file(void)
         unlink(file->path);
 }
 
+/* A process that ends and may have forbidden itself system calls is left as it is: the first of
+ * ours would end it before its output is written. Whoever comes next removes its file. */
+static int ends_untouched(void)
+{
+    return rtscope_is_ending() && rtscope_may_be_confined();
+}
+
 /* Where the process ends the mapping stays: other objects may still record after our destructors,
  * until the very end. */
 void rtscope_unregister_(struct rtscope_object *object)
 {
+    if (ends_untouched())
+        return;
     rtscope_lock();
     struct rtscope_object **link = &process.objects;
     while (*link && *link != object)
@@ -576,11 +585,14 @@ void rtscope_unregister_(struct rtscope_object *object)
     rtscope_unlock();
 }
 
-/* Of a process whose libraries with events were closed before its end. It takes no lock: behind all
- * others it has to wait for nobody. */
+/* Of a process whose libraries with events were closed before its end, or were there before its
+ * own code and are taken for closed: they come before whoever watches for the end. What stays
+ * loaded for good gets here at the end alone. It takes no lock: behind all others it has to wait
+ * for nobody. */
 static __attribute__((destructor(101), used)) void end_without_objects(void)
 {
-    if (process.begun && !process.has_ended && !process.objects && rtscope_is_ending())
+    if (process.begun && !process.has_ended && !process.objects &&
+        (&rtscope_stays_ || rtscope_is_ending()) && !rtscope_may_be_confined())
         end_file();
 }
 
