@@ -106,6 +106,7 @@ pub fn record(
     };
     let user = match user {
         Err(full) if full.kind() == ErrorKind::StorageFull => {
+            progress.stay();
             return Err(kept_until_full((staged, progress), &full));
         }
         user => user?.unwrap_or_default(),

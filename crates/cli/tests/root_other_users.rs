@@ -13,7 +13,7 @@ fn a_user_whose_folder_appears_later_is_recorded() {
     // The first run has the folder made, and may be over before it is seen.
     let script = r#"
         as 4001 "$honest"
-        while [ ! -e /dev/shm/rtscope-4001/recorder ]; do sleep 0.02; done
+        while ! grep -qs ^honest: /dev/shm/rtscope-4001/session-*; do sleep 0.02; done
         as 4001 "$honest""#;
     let _root = testkit::privileged();
     let (folder, text) = recording("later", "", script);
@@ -90,7 +90,7 @@ fn who_makes_hundreds_of_namespaces_hides_nobody_elses() {
         unshare --mount sh -c '
             mount -t tmpfs tmpfs /dev/shm
             mkdir -m 700 /dev/shm/rtscope-0
-            while [ ! -e /dev/shm/rtscope-0/recorder ]; do sleep 0.02; done
+            while ! grep -qs ^honest: /dev/shm/rtscope-0/session-*; do sleep 0.02; done
             "$honest"'"#;
     check("namespaces", before, script, 1000);
 }
@@ -110,7 +110,7 @@ fn who_lives_in_namespaces_of_its_own_is_recorded() {
         unshare --mount --pid --fork --user --map-root-user sh -c '
             mount -t tmpfs tmpfs /dev/shm
             mkdir -m 700 /dev/shm/rtscope-0
-            while [ ! -e /dev/shm/rtscope-0/recorder ]; do sleep 0.02; done
+            while ! grep -qs ^honest: /dev/shm/rtscope-0/session-*; do sleep 0.02; done
             "$honest"'"#;
     check("container", "", script, 1000);
 }
@@ -123,7 +123,7 @@ fn who_lives_in_a_container_without_root_is_recorded() {
             mount -t tmpfs tmpfs /dev/shm
             mkdir -m 700 /dev/shm/rtscope-0
             i=0
-            while [ ! -e /dev/shm/rtscope-0/recorder ] && [ $i -lt 500 ]; do
+            while ! grep -qs ^honest: /dev/shm/rtscope-0/session-* && [ $i -lt 500 ]; do
                 i=$((i + 1))
                 sleep 0.02
             done

@@ -36,6 +36,7 @@ fi
 timeout 120 "$rtscope" record --user robot -o "$trace" -- "$@" <&3
 echo "code $?"
 "$rtscope" cat "$trace"
+"$rtscope" info "$trace"
 echo end
 "#;
 
@@ -95,6 +96,7 @@ fn check(name: &str, is_ended: bool) {
     assert!(!numbers.is_empty(), "something was kept: {text}{said}");
     let expect: Vec<u64> = (0..numbers.len() as u64).collect();
     assert_eq!(numbers, expect, "from the first event on, in order");
+    assert!(text.contains("lost     an unknown number"), "{text}{said}");
     let left = std::fs::read_dir(scene.shared()).expect("shared memory");
     let left = left.map(|entry| entry.expect("an entry").file_name());
     let left: Vec<_> = left

@@ -5,8 +5,8 @@ use std::mem::offset_of;
 use abi::rings::{self, Header, Plain, Ring, Set};
 use event::{Error, ErrorKind, Result};
 
-/// Sub-buffers beyond this gain nothing, and a reader copies a whole one.
-const SUBBUFFER_BYTES_MAX: u64 = 256 << 20;
+/// The largest rings in as few sub-buffers as there can be.
+const SUBBUFFER_BYTES_MAX: u64 = rings::RING_BYTES_MAX / 2;
 /// What is read as a whole is not larger than this: twice what the probe makes.
 const TABLE_BYTES_MAX: u64 = 8 << 20;
 const OBJECTS_BYTES_MAX: u64 = 2 << 20;

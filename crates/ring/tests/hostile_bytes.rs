@@ -76,6 +76,25 @@ fn a_sound_header_is_understood() {
 }
 
 #[test]
+fn rings_may_be_as_large_as_is_promised_in_as_few_sub_buffers_as_can_be() {
+    for subbuffers in [2, 8, rings::SUBBUFFERS_MAX] {
+        let mut bytes = sound_header();
+        for (at, value) in [
+            (offset_of!(Header, ring_bytes), rings::RING_BYTES_MAX),
+            (
+                offset_of!(Header, subbuffer_bytes),
+                rings::RING_BYTES_MAX / subbuffers,
+            ),
+        ] {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let layout = Layout::parse(&bytes, 32768 + 2 * rings::RING_BYTES_MAX);
+        let layout = layout.expect("sound").expect("complete");
+        assert_eq!(layout.ring_bytes / layout.subbuffer_bytes, subbuffers);
+    }
+}
+
+#[test]
 fn a_file_has_one_to_four_sets_of_rings_and_that_of_a_probe_of_before_one() {
     for count in 1..=4 {
         let layout = Layout::parse(&with_sets(count), 1 << 20);

@@ -268,3 +268,33 @@ fn what_a_killed_recorder_had_not_read_stays_as_long_as_there_is_another_set() {
     assert_eq!(all[3].layout().set, unread);
     assert!(!all[3].is_left_unread(&|id| id > 19).expect("asked"));
 }
+
+#[test]
+fn what_a_recorder_that_ended_left_is_no_part_of_the_next_recording_unless_its_event_stays_on() {
+    let program = build("left", STEPS);
+    let check = |switches_off: bool| {
+        let (folder, mut files) = traced::run(&program, &[("RTSCOPE_EVENTS", "app")]);
+        let mut first = files.remove(0);
+        assert!(first.claim(7, &nobody, 0).expect("asked"));
+        first.read_table().expect("a table");
+        if switches_off {
+            let event = &first.table().events[0];
+            first.switch(event, Switch::Off).expect("switched");
+        }
+        let set = first.layout().set;
+        first.release().expect("given back");
+        drop(first);
+        let mut next = traced::files(folder.path()).remove(0);
+        assert!(!next.is_left_unread(&nobody).expect("asked"));
+        assert!(next.claim(8, &nobody, 0).expect("asked"));
+        let holds = next.holds_something(set).expect("asked");
+        let unread = |ring| {
+            let window = next.control(ring).expect("a control");
+            window.map_or(0, |(window, _)| window.head - window.tail)
+        };
+        let unread: u64 = (0..next.layout().rings).map(unread).sum();
+        (next.layout().set == set, holds, unread > 0)
+    };
+    assert_eq!(check(false), (true, true, true));
+    assert_eq!(check(true), (true, false, false));
+}

@@ -154,9 +154,10 @@ enum rtscope_entry_kind {
 
 /* A set of rings beside the first. */
 struct rtscope_set {
-    /* The recorder whose it is; 0: nobody's. A process that starts gives it to a recorder that
-     * announced itself (`!session`), else a recorder takes it: who holds the lock (F_OFD_SETLK)
-     * on the byte of the file that has the set's number. */
+    /* The recorder whose it is; 0: nobody's; all bits: nobody's either, as the one that had it has
+     * ended, and what it holds is older than whoever takes it next. A process that starts gives it
+     * to a recorder that announced itself (`!session`), else a recorder takes it: who holds the
+     * lock (F_OFD_SETLK) on the byte of the file that has the set's number. */
     uint64_t session;
     uint64_t data_offset;
     /* Bytes of each of its rings and of their sub-buffers, powers of two; 0: none yet. */

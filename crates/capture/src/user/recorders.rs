@@ -20,9 +20,10 @@ const ALIVE_FOR: StdDuration = StdDuration::from_millis(250);
 /// So many dead ones are remembered; processes can make up any number of them.
 const DEAD_MAX: usize = 4096;
 
-/// A number that no other recorder has.
+/// A number that no other recorder has; the least and the largest are nobody's.
 pub(super) fn new_id() -> u64 {
-    RandomState::new().build_hasher().finish().max(1)
+    let drawn = RandomState::new().build_hasher().finish();
+    drawn.clamp(1, u64::MAX - 1)
 }
 
 /// The line of a session's file that says whose it is; it comes before all others that mean

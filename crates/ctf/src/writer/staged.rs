@@ -42,13 +42,19 @@ impl StagedDir {
         self.0.path()
     }
 
-    /// Gives the directory its final name; never replaces another.
+    /// Gives the directory its final name; never replaces another. Where somebody made that
+    /// meanwhile it is kept under the next that is free, `NAME.2` first.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`] when somebody made the target meanwhile (what was written is
-    /// then removed); otherwise what the operating system says.
-    pub fn commit(self) -> Result<PathBuf> {
-        self.0.commit()
+    /// [`ErrorKind::AlreadyExists`] when somebody did, with the name that it has now; otherwise
+    /// what the operating system says.
+    pub fn commit(mut self) -> Result<PathBuf> {
+        match self.0.give_name() {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Err(self.0.keep_beside().unwrap_or(error))
+            }
+            given => given,
+        }
     }
 }
 
@@ -65,9 +71,10 @@ impl StagedFile {
     /// Gives the file its final name; never replaces another.
     ///
     /// # Errors
-    /// As [`StagedDir::commit`].
-    pub fn commit(self) -> Result<PathBuf> {
-        self.0.commit()
+    /// [`ErrorKind::AlreadyExists`] when somebody made the target meanwhile (what was written is
+    /// then removed); otherwise what the operating system says.
+    pub fn commit(mut self) -> Result<PathBuf> {
+        self.0.give_name()
     }
 }
 
@@ -122,12 +129,35 @@ impl Staged {
         self.staging.as_deref().unwrap_or(&self.target)
     }
 
-    fn commit(mut self) -> Result<PathBuf> {
+    fn give_name(&mut self) -> Result<PathBuf> {
         if let Some(staging) = &self.staging {
             rename_new(staging, &self.target)?;
             self.staging = None;
         }
         Ok(self.target.clone())
+    }
+
+    /// Gives it another name beside the target, which is there already; says which. None where that
+    /// cannot be done.
+    fn keep_beside(&mut self) -> Option<Error> {
+        let staging = self.staging.as_ref()?;
+        for number in 2..=LEFT_MAX {
+            let mut beside = self.target.clone().into_os_string();
+            beside.push(format!(".{number}"));
+            let beside = PathBuf::from(beside);
+            match rename_new(staging, &beside) {
+                Ok(()) => {
+                    self.staging = None;
+                    let (taken, kept) = (self.target.display(), beside.display());
+                    let error = Error::new(ErrorKind::AlreadyExists, "the output is there by now")
+                        .found(format!("{taken}; what was written is in {kept}"));
+                    return Some(error.fix("give each that writes at the same time its own name"));
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => (),
+                Err(_) => return None,
+            }
+        }
+        None
     }
 }
 
@@ -193,6 +223,36 @@ mod tests {
             StagedDir::create(&target).unwrap_err().kind(),
             ErrorKind::AlreadyExists
         );
+    }
+
+    #[test]
+    fn a_directory_whose_name_another_took_is_kept_beside_it_and_said() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("trace.ctf");
+        let begin = |text: &str| {
+            let staged = StagedDir::create(&target).unwrap();
+            fs::write(staged.path().join("metadata"), text).unwrap();
+            staged
+        };
+        let all = ["first", "second", "third"].map(begin);
+        for (staged, text) in all.into_iter().zip(["first", "second", "third"]) {
+            let path = match staged.commit() {
+                Ok(path) => path,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+                    let found = error.value_found().unwrap().to_owned();
+                    PathBuf::from(found.split_once(" is in ").unwrap().1)
+                }
+            };
+            let expect = match text {
+                "first" => "trace.ctf",
+                "second" => "trace.ctf.2",
+                _ => "trace.ctf.3",
+            };
+            assert_eq!(path, root.path().join(expect));
+            assert_eq!(fs::read(path.join("metadata")).unwrap(), text.as_bytes());
+        }
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
     }
 
     #[test]

@@ -10,6 +10,10 @@ use crate::owned;
 /// Whose a set of rings may be to be taken, how large its rings, and what it has to hold.
 type Suits<'a> = (&'a dyn Fn(u64) -> bool, u64, Holds);
 
+/// In the place of a recorder's number: nobody's, as the one that had it has ended. What it holds
+/// is older than whoever takes it next.
+const PAST: u64 = u64::MAX;
+
 /// What a set of rings has to hold to be taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
@@ -65,8 +69,12 @@ impl RingFile {
                 }
                 // Another recorder may have been here before the lock was ours.
                 if suits(self.session_of(set)?) {
+                    let is_past = self.is_past(set)?;
                     self.choose(set);
                     self.claimed = Some(set);
+                    if is_past {
+                        self.pass_over()?;
+                    }
                     return self.own(session).map(|()| true);
                 }
                 self.give_back(set)?;
@@ -75,15 +83,37 @@ impl RingFile {
         Ok(false)
     }
 
-    /// Gives the set that was claimed back: it is nobody's then.
+    /// Gives the set that was claimed back: it is nobody's then. What is still in it, or comes from
+    /// a thread in the middle of an event, is for nobody who records later; unless an event stays
+    /// on, as its process wants it by itself.
     ///
     /// # Errors
     /// What the operating system says.
     pub fn release(&self) -> Result<()> {
         match self.layout.has_sets() {
-            true => self.own(0),
+            true if self.has_event_on()? => self.own(0),
+            true => self.own(PAST),
             false => Ok(()),
         }
+    }
+
+    /// Whether a set had a recorder that has ended.
+    fn is_past(&self, set: u32) -> Result<bool> {
+        Ok(self.raw_session_of(set)? == PAST)
+    }
+
+    /// Takes all that our set holds, records and losses, for told. A flight recorder's newest
+    /// events are found by where the head is.
+    fn pass_over(&self) -> Result<()> {
+        let is_flight = self.mode()? == Mode::Overwrite;
+        for ring in (0..self.layout.rings).filter(|_| !is_flight) {
+            let control = self.ring(ring)?;
+            if control.absent == 0 {
+                self.consumed(ring, control.head)?;
+            }
+            self.stated(ring, &control.lost)?;
+        }
+        Ok(())
     }
 
     /// Takes a set besides, whose recorder was killed, for as long as `with` lasts; nothing where
@@ -141,7 +171,7 @@ impl RingFile {
     fn holds(&self, set: u32, holds: Holds) -> Result<bool> {
         Ok(match holds {
             Holds::Anything => true,
-            Holds::Something => self.holds_something(set)?,
+            Holds::Something => !self.is_past(set)? && self.holds_something(set)?,
             Holds::NothingToKeep => {
                 self.mode_of(set)? == Mode::Overwrite || !self.holds_something(set)?
             }
@@ -171,6 +201,11 @@ impl RingFile {
     /// # Errors
     /// What the operating system says.
     pub fn session_of(&self, set: u32) -> Result<u64> {
+        let session = self.raw_session_of(set)?;
+        Ok(if session == PAST { 0 } else { session })
+    }
+
+    fn raw_session_of(&self, set: u32) -> Result<u64> {
         let offset = self.layout.sets.get(set as usize);
         match offset.and_then(|set| set.session_offset) {
             Some(offset) => self.word_in_file(offset),
