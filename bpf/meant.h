@@ -52,6 +52,12 @@ static __always_inline void meant_know_ourselves(rts_u32 levels_up)
 	ids_namespace = (rts_u64)upid.ns;
 }
 
+// Whether a task is of a process that we started.
+static __always_inline bool meant_is_of_child(const struct task_struct *task)
+{
+	return task->group_leader->real_parent->tgid == own_tgid;
+}
+
 // A task's number at this level of our own PID namespaces; 0: it has none there.
 static __always_inline rts_s32 meant_id_at(struct task_struct *task, rts_u32 level)
 {

@@ -289,8 +289,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 // Whether a task is the monitor's own, or of a process that it started.
 static __always_inline bool is_ours(struct task_struct *task)
 {
-	return task->tgid == own_tgid ||
-	       BPF_CORE_READ(task, group_leader, real_parent, tgid) == own_tgid;
+	return task->tgid == own_tgid || meant_is_of_child(task);
 }
 
 static __always_inline void monitor_resolve(struct task_struct *task, const char *comm,

@@ -20,6 +20,8 @@ static __always_inline void tracker_resolve(struct task_struct *task, const char
 		return;
 	}
 	filter_resolve(&state->meant, task, comm, parent ? &parent->meant : 0, how);
+	if (tracker_is_ours(task))
+		state->meant.ours = 1;
 #ifdef TRACKER_KEEPS_STACKS
 	if (tracker_config.stacks &&
 	    !bpf_task_storage_get(&tracker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))

@@ -165,6 +165,13 @@ static __always_inline struct tracker_task *tracker_task(struct task_struct *tas
 	return bpf_task_storage_get(&tracker_tasks, task, 0, 0);
 }
 
+// Whether a task is of whoever counts. A monitor is the watch that it started, too; the child of a
+// watch is the command that it watches.
+static __always_inline bool tracker_is_ours(const struct task_struct *task)
+{
+	return task->tgid == own_tgid || (tracker_config.turns && meant_is_of_child(task));
+}
+
 // Whether this task's intervals are measured, as the chain's targets are chosen; the watch's own
 // are only where its name was asked for.
 static __always_inline bool tracker_wants(struct tracker_task *state, struct task_struct *task)
@@ -184,7 +191,7 @@ static __always_inline bool tracker_wants_task(struct task_struct *task)
 	struct tracker_task *state;
 
 	if (tracker_config.target_kind == RTS_TARGET_ALL)
-		return task->tgid != own_tgid && task->prio <= tracker_config.prio_max;
+		return task->prio <= tracker_config.prio_max && !tracker_is_ours(task);
 	if (tracker_config.target_kind == RTS_TARGET_REAL_TIME && task->prio >= PRIO_FAIR_MIN)
 		return false;
 	state = tracker_task(task);

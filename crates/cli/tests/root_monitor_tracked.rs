@@ -168,3 +168,36 @@ fn a_monitor_counts_for_as_long_as_it_is_asked_to_however_long_its_programs_take
     let elapsed: event::Duration = counted.iter().map(|one| one.head.elapsed).sum();
     assert!(elapsed >= event::Duration::from_ms(1000), "{elapsed}");
 }
+
+#[test]
+fn the_watch_that_a_monitor_starts_is_in_none_of_its_trackers() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("monitor.db");
+    let snapshots = folder.path().join("snapshots");
+    let words = [
+        "monitor",
+        "--every",
+        "1s",
+        "--all",
+        "--over",
+        "1s",
+        "--snapshots",
+        snapshots.to_str().expect("a text"),
+        "--tracker",
+        "offcpu",
+        "--store",
+    ];
+    let mut monitor = Monitor::start(&words, &store);
+    std::thread::sleep(Time::from_secs(4));
+    monitor.end();
+    let all = counted(&store);
+    let tracked = all.iter().flat_map(|one| &one.worst);
+    let tracked = tracked.filter(|worst| worst.phase.phase().is_none());
+    let names = tracked.filter_map(|worst| Some(worst.victim.as_ref()?.name.clone()));
+    let names: Vec<_> = names.collect();
+    assert!(!names.is_empty());
+    // The recorder of the watch is real-time and wakes a few times a second.
+    let ours = names.iter().any(|name| name.starts_with("rtscope"));
+    assert!(!ours, "{names:?}");
+}
