@@ -215,6 +215,7 @@ struct hrtimer_cpu_base;
 
 struct hrtimer_clock_base {
 	struct hrtimer_cpu_base *cpu_base;
+	rts_u32 index; // of the clock, among those of a CPU
 	rts_s64 offset; // to CLOCK_MONOTONIC
 } RELOCATED;
 

@@ -33,6 +33,8 @@ int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 	frame->expiry_ns = hrtimer_was_armed_late(timer, expiry_ns) ? 0 : expiry_ns;
 	frame->cpu_base = (rts_u64)timer->base->cpu_base;
 	frame->entry_ns = bpf_ktime_get_ns();
+	if (hrtimer_clock_was_set(timer, expiry_ns, frame->entry_ns))
+		frame->expiry_ns = 0;
 	return 0;
 }
 

@@ -16,6 +16,43 @@ static __always_inline rts_u64 hrtimer_expiry_ns(struct hrtimer *timer)
 	return timer->node.expires - timer->base->offset;
 }
 
+// Clocks that timers go by; more than any kernel has.
+#define HRTIMER_CLOCKS 16
+
+// What a clock was last seen to be ahead of CLOCK_MONOTONIC on this CPU, and when that was another
+// value before.
+struct clock_seen {
+	rts_s64 ahead_ns;
+	rts_u64 set_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HRTIMER_CLOCKS);
+	__type(key, rts_u32);
+	__type(value, struct clock_seen);
+} hrtimer_clocks SEC(".maps");
+
+// Whether a timer that expires now may do so because its clock was set, or the machine slept: it
+// was due at no moment that anybody could have kept. When that was nobody tells, but what expires
+// by it is the first to go by the new clock.
+static __always_inline bool hrtimer_clock_was_set(struct hrtimer *timer, rts_u64 expiry_ns,
+		rts_u64 now_ns)
+{
+	rts_s64 ahead_ns = timer->base->offset;
+	struct clock_seen *seen;
+
+	// CLOCK_MONOTONIC: nobody sets it.
+	if (!ahead_ns || !(seen = LOOKUP(hrtimer_clocks, timer->base->index)))
+		return false;
+	if (seen->ahead_ns != ahead_ns) {
+		seen->ahead_ns = ahead_ns;
+		seen->set_ns = now_ns;
+	}
+	// A clock that is set by more than the machine is up makes negative ones.
+	return (rts_s64)expiry_ns <= (rts_s64)seen->set_ns;
+}
+
 // A step's number has a sign, which says what it is of.
 #define HRTIMER_ID_MASK 0x7fffffff
 
@@ -130,6 +167,11 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 	frame->soft_ns = 0;
 	if ((rts_u64)(timer->node.expires - timer->_softexpires) >= config.slack_floor_ns)
 		frame->soft_ns = timer->_softexpires - timer->base->offset;
+	if (hrtimer_clock_was_set(timer, frame->expiry_ns, frame->entry_ns)) {
+		frame->expiry_ns = 0;
+		frame->soft_ns = 0;
+		return true;
+	}
 	irq = &cpu->hardirq;
 	if (cpu->untold_ns && frame->entry_ns - cpu->untold_ns > UNTOLD_NS_MAX)
 		bell_ring(cpu);

@@ -70,7 +70,8 @@ int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 	function->timer = hrtimer_address(timer);
 	function->key = key;
 	function->begin_ns = now_ns;
-	if (hrtimer_was_armed_late(timer, expiry_ns))
+	if (hrtimer_was_armed_late(timer, expiry_ns) ||
+	    hrtimer_clock_was_set(timer, expiry_ns, now_ns))
 		return 0;
 	// With slack a timer may run before the last moment that it allows: then it is not late.
 	return measured(ctx, expiry_ns < now_ns ? expiry_ns : now_ns, now_ns, key, LATE);
