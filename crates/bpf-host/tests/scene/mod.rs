@@ -312,6 +312,7 @@ impl ReadersLock {
 /// and let go of one after the other.
 pub fn behind_readers(duration: Duration, readers: u32) {
     let lock = ReadersLock(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER));
+    // Nobody lets go before the victim is about to wait, however busy the machine is.
     let have_it = Barrier::new(readers as usize + 1);
     std::thread::scope(|scope| {
         for number in 0..readers {
@@ -323,9 +324,9 @@ pub fn behind_readers(duration: Duration, readers: u32) {
                 lock.call(libc::pthread_rwlock_unlock);
             });
         }
-        have_it.wait();
         scope.spawn(|| {
             become_task("scene-victim", STAGE, 10);
+            have_it.wait();
             // A timer begins its activation.
             std::thread::sleep(Duration::from_millis(2));
             lock.call(libc::pthread_rwlock_wrlock);
