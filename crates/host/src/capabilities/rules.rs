@@ -11,6 +11,8 @@ use super::{Capabilities, Functions};
 pub enum Verb {
     /// Watch for late activations.
     Watch,
+    /// Keep latencies for months.
+    Monitor,
     /// Record kernel events.
     Record,
     /// Measure how late threads of our own run.
@@ -31,8 +33,9 @@ pub enum Verb {
 
 impl Verb {
     /// All of them, in the order in which people meet them.
-    pub const ALL: [Verb; 9] = [
+    pub const ALL: [Verb; 10] = [
         Verb::Watch,
+        Verb::Monitor,
         Verb::Record,
         Verb::Measure,
         Verb::Shield,
@@ -47,6 +50,7 @@ impl Verb {
     pub fn name(self) -> &'static str {
         match self {
             Verb::Watch => "watch",
+            Verb::Monitor => "monitor",
             Verb::Record => "record",
             Verb::Measure => "measure",
             Verb::Shield => "shield",
@@ -134,7 +138,7 @@ impl Capabilities {
     pub fn stand(&self, verb: Verb) -> Stand {
         let mut lacks = Vec::new();
         let rung = match verb {
-            Verb::Watch => {
+            Verb::Watch | Verb::Monitor => {
                 let stopped = self.bpf_lacks();
                 // What a kernel lacks is only known where programs can be attached.
                 if stopped.is_none() {

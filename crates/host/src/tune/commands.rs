@@ -1,5 +1,6 @@
 //! Commands that change the machine, as advice gives them and people type them: what each changes.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use event::{Error, ErrorKind, Result};
@@ -215,11 +216,28 @@ impl Reader<'_> {
         if chosen(&before).trim_end() == value {
             return Ok(Vec::new());
         }
+        if self.takes_commands(&path, &before) {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "nothing could be written back into this file: it takes commands, and has no value",
+            )
+            .found(path.display().to_string())
+            .fix("do it by hand, between two runs of rtscope watch"));
+        }
         Ok(vec![Change::Write {
             path,
             before,
             after: value.to_owned(),
         }])
+    }
+
+    /// Whether what is written into a file is done at once, and is no setting that stays: nobody
+    /// can read it, it is empty where no list is, or it has the machine sleep.
+    fn takes_commands(&self, path: &Path, before: &str) -> bool {
+        let is_readable = std::fs::metadata(path).is_ok_and(|of| of.mode() & 0o444 != 0);
+        let is_list = path.starts_with(self.root.join("sys/fs/cgroup"));
+        let sleeps = path.starts_with(self.root.join("sys/power"));
+        !is_readable || sleeps || before.trim().is_empty() && !is_list
     }
 
     fn sysctl(&self, setting: &str) -> Result<Vec<Change>> {
@@ -275,7 +293,14 @@ impl Reader<'_> {
             ["-n", nice, "-p", tid] | [nice, "-p", tid] | [nice, tid] => (*nice, tid),
             _ => return Err(self.unknown()),
         };
-        let nice = nice.parse().map_err(|_| self.unknown())?;
+        let nice: i32 = nice.parse().map_err(|_| self.unknown())?;
+        if !(-20..=19).contains(&nice) {
+            return Err(self.impossible(
+                "there is no such nice value",
+                nice.to_string(),
+                "from -20, which others give way to, to 19",
+            ));
+        }
         self.schedule(tid, |before| before.with_nice(nice))
     }
 
@@ -341,6 +366,8 @@ mod tests {
                 "133\n",
             ),
             ("sys/devices/system/cpu/cpu1/cpuidle/state1/disable", "0\n"),
+            ("sys/power/state", "freeze mem disk\n"),
+            ("sys/block/vda/uevent", ""),
         ] {
             let path = folder.path().join(path);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
@@ -424,6 +451,9 @@ mod tests {
             "taskset -pc 1",
             "echo 'a",
             "",
+            // These are done at once, and cannot be taken back.
+            "echo mem > /sys/power/state",
+            "echo add > /sys/block/vda/uevent",
         ] {
             check(command, ErrorKind::Unsupported);
         }
@@ -439,6 +469,8 @@ mod tests {
             format!("chrt -r -p 100 {own}"),
             format!("chrt -o -p 5 {own}"),
             format!("taskset -pc 99 {own}"),
+            format!("renice -n 30 -p {own}"),
+            format!("renice -n -21 -p {own}"),
         ] {
             check(&command, ErrorKind::InvalidInput);
         }

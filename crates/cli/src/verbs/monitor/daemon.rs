@@ -38,7 +38,7 @@ const LOOK_EVERY: Time = Time::from_millis(200);
 /// again.
 pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
     let options = MonitorOptions::new(typed)?;
-    capabilities::gather().require(Verb::Watch)?;
+    capabilities::gather().require(Verb::Monitor)?;
     signals::take_over()?;
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&reload))
