@@ -110,6 +110,14 @@ impl Encoder<'_> {
             Kind::Float { .. } => self.value(node, &Value::Float(record.f64(field))),
             Kind::Text(size_bytes) => self.text(record.text(field), *size_bytes as usize),
             Kind::CountedText(link) => self.counted_text(link, record.text(field)),
+            // A value has the text as far as it is UTF-8; file names need not be.
+            Kind::String => match (record.text(field), record.value(field)) {
+                (bytes, Value::Text(_)) if !bytes.is_empty() => {
+                    self.string(bytes);
+                    Ok(())
+                }
+                (_, value) => self.value(node, &value),
+            },
             _ => self.value(node, &record.value(field)),
         }
     }
@@ -136,8 +144,7 @@ impl Encoder<'_> {
                 Ok(())
             }
             (Kind::String, Value::Text(text)) => {
-                self.out.append(until_zero(text.as_bytes()));
-                self.out.append(&[0]);
+                self.string(text.as_bytes());
                 Ok(())
             }
             (Kind::Text(size_bytes), Value::Text(text)) => {
@@ -231,6 +238,11 @@ impl Encoder<'_> {
     }
 
     /// A text in so many bytes, filled with zeros; what is longer is cut.
+    fn string(&mut self, text: &[u8]) {
+        self.out.append(until_zero(text));
+        self.out.append(&[0]);
+    }
+
     fn text(&mut self, text: &[u8], size_bytes: usize) -> Result<()> {
         let text = until_zero(text);
         let kept = &text[..text.len().min(size_bytes)];
