@@ -1,5 +1,6 @@
 //! Network interfaces and block devices.
 
+use event::InOrder;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs;
@@ -84,7 +85,7 @@ pub(super) fn block_devices() -> Vec<BlockDevice> {
         })
     };
     let mut found: Vec<_> = entries.flatten().filter_map(device).collect();
-    found.sort_by(|one, other| one.name.cmp(&other.name));
+    found.order_by(|one, other| one.name.cmp(&other.name));
     found
 }
 

@@ -1,5 +1,6 @@
 //! Names of flags and of errors: `flags.tsv` and `errors.tsv`.
 
+use event::InOrder;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -46,7 +47,7 @@ fn set_of(line: &'static str) -> Option<(&'static str, NameSet)> {
         words.map(pair).collect()
     };
     let (values, mut bits) = (list()?, list()?);
-    bits.sort_by_key(|(_, value)| std::cmp::Reverse(value.count_ones()));
+    bits.order_by_key(|(_, value)| std::cmp::Reverse(value.count_ones()));
     let mask = mask as u64;
     Some((name, NameSet { mask, values, bits }))
 }

@@ -9,6 +9,7 @@ use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::question::Question;
 use super::table::{Cell, Column, Span, Table, TableClass};
+use event::InOrder;
 use kernel_state::{Change, Comm, Kernel, ProcId, Topic, Topics};
 
 const ALLOCATED: TableClass = TableClass {
@@ -92,7 +93,7 @@ impl MemTop {
     fn table(&self, span: Span, class: &'static TableClass, count: fn(&Pages) -> u64) -> Table {
         let mut table = span.table(class);
         let mut threads: Vec<_> = self.threads.values().collect();
-        threads.sort_by_key(|pages| std::cmp::Reverse(count(pages)));
+        threads.order_by_key(|pages| std::cmp::Reverse(count(pages)));
         for pages in threads {
             let process = Cell::Process {
                 name: Some(pages.comm.text()),
