@@ -3,6 +3,9 @@
 //! Flags are parsed in two levels: `flags` is what was typed, `options` is what it means. The first
 //! touches no system, so that help and completions need neither root nor a kernel feature.
 
+#[macro_use]
+mod tell;
+
 mod completions;
 pub mod demo;
 mod exit;

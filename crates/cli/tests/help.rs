@@ -151,3 +151,24 @@ fn a_closed_pipe_is_success() {
         .expect("bash starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0");
 }
+
+#[test]
+fn an_error_that_cannot_be_told_ends_with_the_code_of_an_error() {
+    let check = |stderr: &str| {
+        let script = format!(
+            "{} diagnose /nowhere {stderr}; echo $?",
+            env!("CARGO_BIN_EXE_rtscope")
+        );
+        let mut bash = Command::new("bash");
+        let output = bash.args(["-c", &script]).output().expect("bash starts");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).trim(),
+            "1",
+            "{stderr}"
+        );
+    };
+    check("2>/dev/full");
+    // A pipe whose reader has gone, as `2>&1 | head -1` leaves it.
+    check("2> >(exec <&-)");
+    check("2>&-");
+}

@@ -29,7 +29,7 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
     let comparison = compare_under((&before, &loads_before), (&after, &loads_after));
     let outcome = outcome(&comparison);
     if let Some(apart) = &comparison.loads {
-        eprintln!(
+        tell!(
             "warning: the loads of the recordings differ: what changed cannot be told\n  \
              found: {}\n  \
              fix:  record both beside the same programs, or several on each side (--after)",
@@ -46,12 +46,13 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
         false => print_answer(&comparison_text(&comparison))?,
     }
     if nothing_to_compare(&comparison) {
-        eprintln!(
+        tell!(
             "warning: no task that was asked for was activated in one of the traces (without \
              --task: no real-time task)\n  \
              found: {} activations before, {} after\n  \
              fix:  'rtscope report schedtop TRACE' names the tasks that were",
-            comparison.activations.0, comparison.activations.1
+            comparison.activations.0,
+            comparison.activations.1
         );
     }
     Ok(outcome)

@@ -45,14 +45,14 @@ fn push_to(fleet: &FleetOptions, what: &Push) -> Result<Pushed> {
 /// Says what the fleet will never have; whether there is such.
 fn say_gaps(pushed: &Pushed) -> bool {
     if pushed.missed > 0 {
-        eprintln!(
+        tell!(
             "warning: {} intervals are not in the fleet: the store removed them before they could \
              be pushed\n  fix:  let it keep more (--keep, --keep-size), or push more often",
             pushed.missed
         );
     }
     if pushed.left_out > 0 {
-        eprintln!(
+        tell!(
             "warning: {} intervals were left out: the fleet has an older file of their day, and \
              nobody knows which of them are in it",
             pushed.left_out
@@ -101,17 +101,18 @@ impl Pushing {
             Ok(Ok(pushed)) => {
                 say_gaps(&pushed);
                 if std::mem::take(&mut self.is_away) {
-                    eprintln!(
+                    tell!(
                         "{} is there again: {} intervals",
-                        self.fleet.to, pushed.intervals
+                        self.fleet.to,
+                        pushed.intervals
                     );
                 }
             }
             Ok(Err(error)) if !std::mem::replace(&mut self.is_away, true) => {
-                eprintln!("warning: nothing is pushed; the store keeps it until then\n{error:#}");
+                tell!("warning: nothing is pushed; the store keeps it until then\n{error:#}");
             }
             Ok(Err(_)) => {}
-            Err(_) => eprintln!("warning: a push to {} ended badly", self.fleet.to),
+            Err(_) => tell!("warning: a push to {} ended badly", self.fleet.to),
         }
     }
 }

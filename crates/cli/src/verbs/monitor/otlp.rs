@@ -48,15 +48,13 @@ impl Sending {
         };
         let to = &self.otlp.to;
         match ended.join() {
-            Ok(Ok(())) if std::mem::take(&mut self.is_away) => eprintln!("{to} is there again"),
+            Ok(Ok(())) if std::mem::take(&mut self.is_away) => tell!("{to} is there again"),
             Ok(Ok(())) => {}
             Ok(Err(error)) if !std::mem::replace(&mut self.is_away, true) => {
-                eprintln!(
-                    "warning: no metrics are sent; the next ones will have these too\n{error:#}"
-                );
+                tell!("warning: no metrics are sent; the next ones will have these too\n{error:#}");
             }
             Ok(Err(_)) => {}
-            Err(_) => eprintln!("warning: sending to {to} ended badly"),
+            Err(_) => tell!("warning: sending to {to} ended badly"),
         }
     }
 }

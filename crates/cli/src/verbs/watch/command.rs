@@ -172,7 +172,7 @@ impl Command {
         {
             self.ended = Some(Instant::now());
             if !status.success() {
-                eprintln!("{} failed: {status}", self.name);
+                tell!("{} failed: {status}", self.name);
             }
         }
         self.ended

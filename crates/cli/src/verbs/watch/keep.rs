@@ -80,7 +80,7 @@ impl Keeper {
     fn remove(&mut self, path: &Path) {
         match std::fs::remove_dir_all(path) {
             Ok(()) => self.removed += 1,
-            Err(error) => eprintln!("warning: cannot remove {}: {error}", path.display()),
+            Err(error) => tell!("warning: cannot remove {}: {error}", path.display()),
         }
     }
 
