@@ -301,7 +301,10 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
         }
         BlockedOn::Io | BlockedOn::Kernel if fault => Doing::PageFault,
         BlockedOn::Fault => Doing::PageFault,
-        BlockedOn::Io => return device(model, (since_ns, waking.time_ns), phases),
+        BlockedOn::Io => {
+            let tid = record.task.tid.0;
+            return device(model, tid, (since_ns, waking.time_ns), phases);
+        }
         BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
         BlockedOn::Write => Doing::Missing(Reason::NoRoomToWrite),
         BlockedOn::Spin => Doing::Missing(Reason::SpunForLock),
@@ -321,9 +324,9 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
 }
 
 /// A wait for a device, as far as one had a request meanwhile.
-fn device(model: &Model, wait_ns: (i64, i64), phases: &mut Phases) {
+fn device(model: &Model, tid: i32, wait_ns: (i64, i64), phases: &mut Phases) {
     phases.doing = Doing::Io;
-    let Some(busy) = model.devices_busy(wait_ns) else {
+    let Some(busy) = model.devices_busy(tid, wait_ns) else {
         return;
     };
     let idle = Doing::Missing(Reason::DevicesIdle);

@@ -182,18 +182,25 @@ fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
 fn a_device_is_waited_for_while_it_has_a_request() {
     const DISK: u64 = 254 << 20;
     const LOOP: u64 = 7 << 20;
-    let check_from = |dev: u64, issued_us: i64, expect: [(&str, i64); 2]| {
-        let request = [
+    let request = |dev: u64, tid: i32| {
+        [
             ("dev", Value::Unsigned(dev)),
             ("sector", Value::Unsigned(2048)),
             ("nr_sector", Value::Unsigned(8)),
-            ("tid", Value::Signed(77)),
+            ("tid", Value::Signed(tid.into())),
             ("rwbs", Value::Unsigned(1)),
-        ];
-        let trace = activated()
-            .at(1_100)
+        ]
+    };
+    let check_with = |of_loop: Option<i32>, dev: u64, issued_us: i64, expect: [(&str, i64); 2]| {
+        let trace = activated().at(1_100);
+        let trace = match of_loop {
+            Some(tid) => trace.event("block_rq_issue", &request(LOOP, tid)),
+            None => trace,
+        };
+        let trace = trace
             .blocked(VICTIM, 1, None, &["io_schedule+0x1"])
             .block(VICTIM, OWNER);
+        let request = request(dev, 77);
         let trace = trace.at(issued_us).event("block_rq_issue", &request);
         let trace = trace.at(11_100).irq(24, "disk");
         let trace = trace.event("block_rq_complete", &request);
@@ -215,6 +222,9 @@ fn a_device_is_waited_for_while_it_has_a_request() {
             assert_eq!(of(name), us, "{name}: {terms:?}");
         }
     };
+    let check_from = |dev: u64, issued_us: i64, expect: [(&str, i64); 2]| {
+        check_with(None, dev, issued_us, expect);
+    };
     let (device, idle) = ("waiting for a device", "and none had a request");
     // Issued a moment behind the begin of the wait.
     check_from(DISK, 1_110, [(device, 10_000), (idle, 0)]);
@@ -222,6 +232,10 @@ fn a_device_is_waited_for_while_it_has_a_request() {
     check_from(DISK, 9_100, [(device, 2_000), (idle, 8_000)]);
     // A loop's requests are served by a thread, which may wait for a CPU itself.
     check_from(LOOP, 1_110, [(device, 0), (idle, 10_000)]);
+    // Whoever asks the disk meanwhile need not be that thread.
+    let all_idle = [(device, 0), (idle, 10_000)];
+    check_with(Some(VICTIM.tid), DISK, 1_110, all_idle);
+    check_with(Some(77), DISK, 1_110, [(device, 10_000), (idle, 0)]);
 }
 
 #[test]

@@ -22,27 +22,38 @@ const MINOR_BITS: u32 = 20;
 /// The requests of all devices.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    /// By device and first sector: since when.
-    pending: HashMap<(u64, u64), i64>,
+    /// By device and first sector: since when, and who asked for it where a thread serves that.
+    pending: HashMap<(u64, u64), (i64, Option<i32>)>,
     /// From when to when, in the order of their ends.
     pub done: Vec<(i64, i64)>,
+    /// Requests to devices that a thread serves: who asked, and from when to when.
+    served: Vec<(i32, i64, i64)>,
+}
+
+fn is_served(dev: u64) -> bool {
+    SERVED_BY_THREADS.contains(&(dev >> MINOR_BITS))
 }
 
 impl Builder {
     pub(super) fn request(&mut self, device: Device, now_ns: i64, event: &EventView<'_>) {
         let requests = &mut self.requests;
         match device {
-            Device::BlockIssue { dev, sector, .. } => {
+            Device::BlockIssue {
+                dev, sector, tid, ..
+            } => {
                 let at = (event.u64(dev), event.u64(sector));
-                let is_device = !SERVED_BY_THREADS.contains(&(at.0 >> MINOR_BITS));
-                if is_device && requests.pending.len() < PENDING_MAX {
-                    requests.pending.insert(at, now_ns);
+                if requests.pending.len() < PENDING_MAX {
+                    let by = is_served(at.0).then(|| event.i64(tid) as i32);
+                    requests.pending.insert(at, (now_ns, by));
                 }
             }
             Device::BlockComplete { dev, sector, .. } => {
                 let at = (event.u64(dev), event.u64(sector));
-                if let Some(since_ns) = requests.pending.remove(&at) {
-                    requests.done.push((since_ns, now_ns));
+                if let Some((since_ns, by)) = requests.pending.remove(&at) {
+                    match by {
+                        Some(tid) => requests.served.push((tid, since_ns, now_ns)),
+                        None => requests.done.push((since_ns, now_ns)),
+                    }
                     self.logged += 1;
                 }
             }
@@ -54,16 +65,30 @@ impl Builder {
 impl Requests {
     /// Those that are not done yet never end.
     pub fn finish(&mut self) {
-        let open = self.pending.drain().map(|(_, since_ns)| since_ns);
-        self.done.extend(open.map(|since_ns| (since_ns, i64::MAX)));
+        for (_, (since_ns, by)) in self.pending.drain() {
+            match by {
+                Some(tid) => self.served.push((tid, since_ns, i64::MAX)),
+                None => self.done.push((since_ns, i64::MAX)),
+            }
+        }
     }
 }
 
 impl Model {
-    /// When in a span any device had a request; none where the trace has no events of that.
-    pub fn devices_busy(&self, (begin_ns, end_ns): (i64, i64)) -> Option<Vec<(i64, i64)>> {
+    /// When in a span any device had a request; none where the trace has no events of that. Of a
+    /// task that waits for a device that a thread serves nobody knows which of these are that
+    /// thread's, nor when it waited for a CPU.
+    pub fn devices_busy(&self, tid: i32, wait_ns: (i64, i64)) -> Option<Vec<(i64, i64)>> {
+        let (begin_ns, end_ns) = wait_ns;
         if !self.families.block {
             return None;
+        }
+        let mut served = self.requests.served.iter();
+        let is_its = |(by, since_ns, until_ns): &(i32, i64, i64)| {
+            *by == tid && *since_ns < end_ns && *until_ns > begin_ns
+        };
+        if served.any(is_its) {
+            return Some(Vec::new());
         }
         let done = &self.requests.done;
         let first = done.partition_point(|(_, until_ns)| *until_ns <= begin_ns);
