@@ -200,6 +200,16 @@ fn a_probe_that_cannot_be_is_refused_before_anything_is_recorded() {
         &["two events of one name"],
     );
     check("--uprobe", format!("{file}:0xffffffff"), &["no such place"]);
+    check(
+        "--uprobe",
+        format!("{file}:0x1"),
+        &["there is no code at 0x1"],
+    );
+    check(
+        "--uprobe",
+        format!("{file}:step+1"),
+        &["no instruction begins at", "one begins 1 before it"],
+    );
     if !Path::new("/sys/kernel/tracing/kprobe_events").exists() {
         check("--probe", "vfs_read".to_owned(), &["CONFIG_KPROBE_EVENTS"]);
     }

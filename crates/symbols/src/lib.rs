@@ -15,6 +15,7 @@
 mod callers;
 mod demangle;
 mod elf;
+mod instructions;
 mod maps;
 mod mark;
 mod places;
@@ -22,6 +23,7 @@ mod resolver;
 
 pub use callers::{CodeFiles, FoundAt, KERNEL_PAGE, LoadedCode};
 pub use elf::{build_id, build_id_of};
+pub use instructions::Instruction;
 pub use maps::{Binary, Mapped, ProcessMaps};
 pub use mark::{Argument, Operand, Register, WrittenArgument};
 pub use places::{Function, Marker, Places};

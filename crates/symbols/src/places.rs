@@ -18,6 +18,8 @@ const SECTIONS_MAX: u16 = 4096;
 const TABLE_BYTES_MAX: u64 = 1 << 30;
 /// Kinds of segments, sections and symbols.
 const LOAD: u32 = 1;
+/// What is said of a segment that is run.
+const EXECUTABLE: u32 = 1;
 const SYMTAB: u32 = 2;
 const NOTE: u32 = 7;
 const DYNSYM: u32 = 11;
@@ -82,6 +84,7 @@ struct Segment {
     offset: u64,
     address: u64,
     size: u64,
+    is_code: bool,
 }
 
 /// The parts of a file that is an executable or a library, read as they are asked for.
@@ -90,6 +93,7 @@ pub(crate) struct Elf {
     sections: Vec<Section>,
     segments: Vec<Segment>,
     names: Vec<u8>,
+    machine: u16,
 }
 
 enum Bytes {
@@ -159,7 +163,7 @@ impl Places {
 }
 
 impl Elf {
-    fn open(path: &Path) -> Result<Elf> {
+    pub(crate) fn open(path: &Path) -> Result<Elf> {
         let unreadable = |cause| Error::io(format!("cannot read {}", path.display()), cause);
         let file = File::open(path).map_err(unreadable)?;
         Elf::of_file(file).ok_or_else(|| {
@@ -191,6 +195,7 @@ impl Elf {
             sections: Vec::new(),
             segments: Vec::new(),
             names: Vec::new(),
+            machine: short(&head, 18),
         };
         let segments = elf.table(long(&head, 32), short(&head, 56), SEGMENT_BYTES);
         elf.segments = segments
@@ -200,6 +205,7 @@ impl Elf {
                 offset: long(segment, 8),
                 address: long(segment, 16),
                 size: long(segment, 32),
+                is_code: word(segment, 4) & EXECUTABLE != 0,
             })
             .collect();
         let sections = elf.table(long(&head, 40), short(&head, 60), SECTION_BYTES);
@@ -215,6 +221,26 @@ impl Elf {
         let names = elf.sections.get(usize::from(short(&head, 62)));
         elf.names = names.map(|section| elf.bytes(section)).unwrap_or_default();
         Some(elf)
+    }
+
+    /// The machine that it is for, as such files name it.
+    pub(crate) fn machine(&self) -> u16 {
+        self.machine
+    }
+
+    /// Whether what is in the file at `offset` is run.
+    pub(crate) fn is_code(&self, offset: u64) -> bool {
+        let holds = |segment: &Segment| {
+            let inside = offset.checked_sub(segment.offset);
+            segment.is_code && inside.is_some_and(|inside| inside < segment.size)
+        };
+        self.segments.iter().any(holds)
+    }
+
+    /// The bytes of the file from `offset` on: so many, or as many as there are.
+    pub(crate) fn read_up_to(&self, offset: u64, size: u64) -> Vec<u8> {
+        let behind = self.bytes.length().unwrap_or(0).saturating_sub(offset);
+        self.read(offset, size.min(behind))
     }
 
     /// The section of this name, and its bytes.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use event::{Error, ErrorKind, Result};
-use symbols::{Marker, Places};
+use symbols::{Instruction, Marker, Places};
 
 use super::spec::{Probe, ProbeKind};
 use crate::programs::{self, ProgramFile};
@@ -66,11 +66,35 @@ fn in_file(probe: &Probe, path: &Path, places: &Places) -> Result<Vec<Target>> {
         }
         false => programs::offsets(path, places, &probe.symbol)?,
     };
-    let target = |offset| Target::Code {
-        path: path.to_owned(),
-        offset: offset + probe.offset,
+    let target = |offset: u64| {
+        let offset = offset.saturating_add(probe.offset);
+        if probe.offset > 0 {
+            check_instruction(probe, path, places, offset)?;
+        }
+        Ok(Target::Code {
+            path: path.to_owned(),
+            offset,
+        })
     };
-    Ok(offsets.into_iter().map(target).collect())
+    offsets.into_iter().map(target).collect()
+}
+
+/// That `offset`, which somebody counted, is none where a probe would break the program.
+fn check_instruction(probe: &Probe, path: &Path, places: &Places, offset: u64) -> Result<()> {
+    let (what, found) = match places.instruction_at(path, offset)? {
+        Instruction::Possible => return Ok(()),
+        Instruction::NoCode => (
+            format!("there is no code at {offset:#x} of {}", path.display()),
+            "a place that is not run".to_owned(),
+        ),
+        Instruction::Inside { before, behind } => (
+            format!("no instruction begins at {offset:#x} of {}", path.display()),
+            format!("one begins {before} before it, and the next one {behind} behind it"),
+        ),
+    };
+    Err(probe
+        .refuse(ErrorKind::InvalidInput, what, found)
+        .fix("objdump -dF FILE shows where instructions begin"))
 }
 
 /// The files that are meant.
