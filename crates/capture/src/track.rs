@@ -1,12 +1,13 @@
 //! Recordings of some tasks alone: the kernel leaves out what others do. Who descends from one of
 //! them is followed there; newcomers of other kinds are looked for here, now and then.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
@@ -60,7 +61,7 @@ impl Track {
                 .found("this process is in a PID namespace of its own")
                 .fix("run rtscope on the host, as in --track container:NAME"));
         }
-        (self.find)()
+        (self.find)().map(with_descendants)
     }
 }
 
@@ -102,6 +103,11 @@ impl<'r> Tracker<'r> {
         }
         let known: BTreeSet<Tid> = self.tracked()?.into_iter().collect();
         let mut found = (self.track.find)()?;
+        // The kernel follows those that are tracked; others had children before.
+        if self.looked.is_some() {
+            found.retain(|task| !known.contains(task));
+        }
+        let mut found = with_descendants(found);
         found.retain(|task| !known.contains(task));
         for instance in self.instances {
             instance.track(&found, self.functions)?;
@@ -245,6 +251,40 @@ fn is_of(tasks: &[Tid], task: Tid) -> bool {
     line.any(|task| tasks.contains(&task))
 }
 
+/// These, and the threads of all processes that descend from one of them now; but not our own.
+fn with_descendants(mut tasks: Vec<Tid>) -> Vec<Tid> {
+    if tasks.is_empty() {
+        return tasks;
+    }
+    let mut made: BTreeMap<Tid, Vec<Tid>> = BTreeMap::new();
+    for process in numbers("/proc".as_ref()) {
+        // Who is gone by now has made nobody.
+        if let Some(parent) = parent(process) {
+            made.entry(parent).or_default().push(process);
+        }
+    }
+    let mut known: BTreeSet<Tid> = tasks.iter().copied().collect();
+    let mut parents = tasks.clone();
+    while let Some(parent) = parents.pop() {
+        for process in made.remove(&parent).into_iter().flatten() {
+            parents.push(process);
+            if process.0 == std::process::id() as i32 {
+                continue;
+            }
+            let threads = numbers(format!("/proc/{}/task", process.0).as_ref());
+            tasks.extend(threads.into_iter().filter(|thread| known.insert(*thread)));
+        }
+    }
+    tasks
+}
+
+/// The tasks that have a folder there.
+fn numbers(folder: &Path) -> Vec<Tid> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    entries.filter_map(number).map(Tid).collect()
+}
+
 /// The process of a thread, or the process that made that; none of the first one.
 fn parent(task: Tid) -> Option<Tid> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", task.0)).ok()?;
@@ -303,6 +343,22 @@ mod tests {
         let refused = without(&known, &words(&["pid:8"])).expect_err("unknown");
         let found = refused.value_found().unwrap_or_default();
         assert_eq!(found, "'pid:8', and it tracks: jackd, pid:7");
+    }
+
+    #[test]
+    fn children_that_are_there_come_with_who_is_tracked() {
+        let own = Tid(std::process::id().cast_signed());
+        let mut child = Command::new("sleep").arg("1000").spawn().expect("a child");
+        let tid = Tid(child.id().cast_signed());
+        let mut all = with_descendants(vec![own]);
+        assert!(all.contains(&tid), "{all:?}");
+        all.sort_unstable();
+        let count = all.len();
+        all.dedup();
+        assert_eq!(all.len(), count, "each once");
+        assert_eq!(with_descendants(vec![tid]), [tid]);
+        assert_eq!(with_descendants(Vec::new()), []);
+        child.kill().and_then(|()| child.wait()).expect("it ends");
     }
 
     #[test]

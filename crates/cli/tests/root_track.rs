@@ -4,9 +4,10 @@
 mod recorded;
 mod session;
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use recorded::{Running, run};
 use session::Night;
@@ -41,6 +42,69 @@ fn value<'l>(line: &'l str, field: &str) -> &'l str {
         .nth(1)
         .unwrap_or_default();
     rest.split([',', ' ']).next().unwrap_or_default()
+}
+
+#[test]
+fn children_that_were_there_before_are_tracked_with_their_parent() {
+    let _alone = testkit::privileged();
+    let scene = tempfile::tempdir().expect("a folder");
+    let mut shell = Command::new("sh");
+    shell.args([
+        "-c",
+        "sh -c 'while sleep 0.01; do :; done' & echo $!; read x",
+    ]);
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut parent = Running(shell.spawn().expect("a shell"));
+    let mut child = String::new();
+    let from = parent.0.stdout.take().expect("its output");
+    BufReader::new(from)
+        .read_line(&mut child)
+        .expect("a number");
+    let whom = format!("pid:{}", parent.0.id());
+    let words = [
+        "record",
+        "--track",
+        &whom,
+        "--events",
+        "sched",
+        "--duration",
+        "1s",
+        "-o",
+        "t",
+    ];
+    let recorded = rtscope(&words, scene.path());
+    run(Command::new("kill").arg(child.trim()));
+    assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
+    let came = cat(&scene.path().join("t"), "$name == \"sched_switch\"");
+    let came = came
+        .iter()
+        .filter(|line| value(line, "next_tid") == child.trim());
+    assert!(came.count() > 3, "{}", said(&recorded));
+}
+
+#[test]
+fn nobody_else_is_judged_by_the_switches_that_are_there() {
+    let _alone = testkit::privileged();
+    let scene = tempfile::tempdir().expect("a folder");
+    let neighbour = scene.path().join("neighbour");
+    std::fs::copy("/bin/sh", &neighbour).expect("a program");
+    let busy = "while :; do :; done";
+    // One for each CPU that the command may come to.
+    let mut others = Vec::new();
+    for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        let mut other = Command::new(&neighbour);
+        others.push(Running(other.args(["-c", busy]).spawn().expect("a shell")));
+    }
+    let words = [
+        "record", "--track", "command", "--events", "sched", "-o", "t",
+    ];
+    let command = ["--", "timeout", "2", "sh", "-c", busy];
+    let recorded = rtscope(&[&words[..], &command[..]].concat(), scene.path());
+    let judged = |task: &str| said(&rtscope(&["diagnose", "t", "--task", task], scene.path()));
+    let none = "; 0 activations of the tasks asked for";
+    let (of_other, of_command) = (judged("neighbour"), judged("sh"));
+    assert!(of_other.contains(none), "{of_other}{}", said(&recorded));
+    assert!(!of_command.contains(none), "{of_command}");
 }
 
 /// Tracks the family, which comes on CPUs and leaves them; gives how often each.

@@ -125,8 +125,8 @@ pub struct Process {
     /// What its first wake-up called it, when that was the first that was seen of it. Not its name
     /// in reports: there it gets one, as in lttng-analyses, when it runs.
     pub woken_as: Comm,
-    /// Its events are recorded, in a trace of some tasks alone.
-    pub(crate) is_tracked: bool,
+    /// Since when its events are recorded, in a trace of some tasks alone.
+    pub(crate) tracked_ns: Option<i64>,
     /// The path of its control group of the second version, where events said it.
     pub(crate) group: Option<Arc<[u8]>>,
     /// It has left its CPU for good: its id is that of another one when it is seen again.

@@ -308,12 +308,16 @@ impl Kernel {
         self.recycle(cpu, run);
     }
 
-    /// Until when a task is told to sleep or to wait for a CPU: it had none up to then.
+    /// Until when a task is told to sleep or to wait for a CPU, and had none, or until when nobody
+    /// recorded what it did.
     fn seen_elsewhere_ns(&self, id: ProcId) -> i64 {
         let process = self.process(id);
         match process.blocked_since_ns {
             Some(_) => self.now_ns,
-            None => process.runnable_since_ns.unwrap_or(i64::MIN),
+            None => process
+                .runnable_since_ns
+                .max(process.tracked_ns)
+                .unwrap_or(i64::MIN),
         }
     }
 
@@ -326,7 +330,7 @@ impl Kernel {
 
     /// Whether what a task does is not in the trace, which is of others alone.
     pub(super) fn is_untracked(&self, task: ProcId) -> bool {
-        self.tracks && !self.process(task).is_tracked
+        self.tracks && self.process(task).tracked_ns.is_none()
     }
 
     /// `next` has the CPU from now on.

@@ -198,7 +198,7 @@ impl Kernel {
             // Another thread may get its number, unseen.
             (process.blocked_since_ns, process.call) = (None, None);
             (process.fault_ns, process.softirq) = (None, None);
-            process.is_tracked = false;
+            process.tracked_ns = None;
             process.is_over = !self.follows.stale_names;
         }
     }
@@ -391,7 +391,7 @@ impl Kernel {
         if process.tid == 0 {
             return;
         }
-        if self.tracks && !process.is_tracked {
+        if self.tracks && process.tracked_ns.is_none() {
             // When it sleeps, waits and runs from here on is not recorded.
             process.doubtful = true;
             return;
@@ -470,7 +470,7 @@ impl Kernel {
             has_called: true,
             group,
             // Only forks of those that are tracked are recorded then.
-            is_tracked: self.tracks,
+            tracked_ns: self.tracks.then_some(self.now_ns),
             ..Process::default()
         });
         for (fd, file) in inherited {

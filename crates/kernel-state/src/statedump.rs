@@ -13,8 +13,10 @@ impl Kernel {
     pub(super) fn state_dump<S: Sink>(&mut self, event: &EventView<'_>, dump: Dump, sink: &mut S) {
         match dump {
             Dump::Tracked { tid } => {
+                let now_ns = self.now_ns;
                 let task = self.processes.find_or_add(event.i64(tid) as i32);
-                self.processes.get_mut(task).is_tracked = true;
+                let process = self.processes.get_mut(task);
+                process.tracked_ns = process.tracked_ns.or(Some(now_ns));
             }
             Dump::Program { .. } => {
                 self.programs.dump(dump, event);

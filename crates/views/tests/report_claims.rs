@@ -86,6 +86,24 @@ fn in_a_trace_of_some_tasks_alone_nobody_else_gets_time() {
 }
 
 #[test]
+fn who_is_tracked_from_a_moment_on_had_no_cpu_before_it_that_anybody_knows() {
+    let tracked = |task: Task| [("tid", Value::Signed(i64::from(task.tid)))];
+    let trace = SyntheticTrace::new().environment("rtscope_tracked_tasks", "a,b");
+    let trace = trace.event("rtscope_tracked", &tracked(A)).at(80);
+    let trace = trace.event("rtscope_tracked", &tracked(B));
+    let trace = trace.at(90).block(B, A).at(100).block(A, B).build();
+    let threads = rows(&trace, "cputop", &ReportOptions::default(), "per-process");
+    let share = |task: Task| {
+        let own = threads.iter().find(|row| row[0] == process(task));
+        match own.map(|row| &row[3]) {
+            Some(Cell::Ratio(share)) => (share * 100.0).round(),
+            _ => panic!("{threads:?}"),
+        }
+    };
+    assert_eq!((share(A), share(B)), (10.0, 10.0));
+}
+
+#[test]
 fn a_wait_goes_from_the_first_wake_up_to_the_switch_and_names_the_waker() {
     let trace = preemption().build();
     let found = rows(&trace, "schedlog", &ReportOptions::default(), "log");

@@ -88,6 +88,9 @@ impl Builder {
         if let Dump::Quota { begin, kept, tid } = dump {
             self.quota((begin, kept, tid), (event.time().as_ns(), event));
         }
+        if let Dump::Tracked { tid } = dump {
+            self.tasks.is_recorded(event.i64(tid) as i32);
+        }
         self.tasks.program_said(dump, event);
         let Dump::Process {
             tid,

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use event::{Cpu, Duration, Instant, Result, TimeRange};
-use trace::{Item, LossCause, Lost, LostFrom, Trace};
+use trace::{Item, LossCause, Lost, LostFrom, TRACKED_TASKS, Trace};
 
 use crate::diagnose::is_virtual;
 use crate::evidence::Evidence;
@@ -173,6 +173,9 @@ impl Model {
     ) -> Result<build::Builder> {
         kernel.binding().of_one_kernel(trace)?;
         builder.basis.locks_known = kernel.knows_locks();
+        if trace.info().environment.contains_key(TRACKED_TASKS) {
+            builder.tasks.are_some_alone();
+        }
         builder.quotas = Quotas::of(trace.classes());
         // What a watch wrote down of a hit stands behind it.
         let until = match kernel.binding().has_hits() {

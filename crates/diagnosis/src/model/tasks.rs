@@ -1,6 +1,6 @@
 //! Tasks: their names and priorities over time, their states, their moments.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use event::kernel_threads::is_stop_class;
 use event::{COMM_BYTES_MAX, NamedTask, NumberMap, Prio, Tid};
@@ -197,6 +197,8 @@ pub(crate) struct Tasks {
     filter: TaskFilter,
     /// What events said of the process of a thread, by its id.
     belongs: NumberMap<i32, Belongs>,
+    /// Those whose events are recorded, where those of others are not.
+    recorded: Option<HashSet<i32>>,
     /// What files processes run.
     programs: Programs,
     by_tid: NumberMap<i32, TaskIndex>,
@@ -215,6 +217,7 @@ impl Tasks {
         Tasks {
             filter,
             belongs: NumberMap::default(),
+            recorded: None,
             programs: Programs::default(),
             by_tid: NumberMap::default(),
             by_process: vec![],
@@ -222,6 +225,20 @@ impl Tasks {
             states: vec![],
             versions: vec![],
             threads: 1, // 0: no event of the kernel's says who it is
+        }
+    }
+
+    /// Only what those do is in the trace of whom [`Tasks::is_recorded`] tells, and their children.
+    pub fn are_some_alone(&mut self) {
+        self.recorded = Some(HashSet::new());
+    }
+
+    /// From here on what this one does is in the trace, where not all is.
+    pub fn is_recorded(&mut self, tid: i32) {
+        if let Some(recorded) = &mut self.recorded
+            && recorded.insert(tid)
+        {
+            self.may_be_meant(tid);
         }
     }
 
@@ -401,6 +418,10 @@ impl Tasks {
     /// Tasks come, and become other programs.
     pub fn life(&mut self, life: Life, event: &EventView<'_>) {
         self.programs.life(life, event);
+        if let Life::Fork { child_tid, .. } = life {
+            // Only forks of those that are recorded are.
+            self.is_recorded(event.i64(child_tid) as i32);
+        }
     }
 
     /// The state dump says which program a process runs.
@@ -529,6 +550,12 @@ impl Tasks {
     fn add_version(&mut self, of: TaskIndex, tid: Tid, comm: &[u8], prio: Prio) -> VersionId {
         let task = self.named(tid, comm, prio);
         let (wanted, passes) = (self.filter.matches(&task), task.passes_work_on());
+        // Of another one nobody knows when it had a CPU, and when it slept.
+        let wanted = wanted
+            && self
+                .recorded
+                .as_ref()
+                .is_none_or(|all| all.contains(&tid.0));
         let stop = passes && is_stop_class(comm) && prio.0 <= 0;
         let mut bytes = [0; 16];
         bytes[..comm.len()].copy_from_slice(comm);
