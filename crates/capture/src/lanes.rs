@@ -15,6 +15,9 @@ use crate::kernel_ctf::{Before, CpuConverter, CpuTotals};
 use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::turn::{Ended, Turns};
 
+/// What the kernel's counting rounds off.
+const MICROSECOND: u64 = 1000;
+
 /// What became of one CPU's events, in one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuRecord {
@@ -70,16 +73,20 @@ impl<'a> Lane<'a> {
     /// Empties the ring; gives up after `pages_max` so that one busy CPU does not starve others.
     /// False when it gave up.
     fn empty(&mut self, pages_max: usize) -> Result<bool> {
-        let counted_ns = clock::monotonic().as_ns().max(0) as u64;
         // Before the first read: what was overwritten until now lies before what is read next.
         self.statistics = self.count()?;
+        // The kernel's own word: between two of ours the ring may have become full.
+        let counted_ns = self.statistics.counted_ns;
         let overrun = self.statistics.overrun;
         for _ in 0..pages_max {
             if !self.ring.pipe.read_page(&mut self.page)? {
-                self.say_refused(None)?;
+                self.say_refused(true)?;
                 return Ok(true);
             }
-            self.say_refused(Some(counted_ns))?;
+            let page = Page::parse(&self.converter.layout(), &self.page);
+            let is_later =
+                |page: Page| counted_ns.is_some_and(|ns| page.time_ns > ns + MICROSECOND);
+            self.say_refused(page.is_ok_and(is_later))?;
             // Behind the page: all that was read at its events is in the ring.
             if let Some(contexts) = &mut self.ring.contexts {
                 let (moments, bytes) = (self.converter.moments(), contexts.record_bytes());
@@ -93,16 +100,10 @@ impl<'a> Lane<'a> {
     }
 
     /// Says what a full ring has refused: that lies behind all that was in it when it was counted,
-    /// and before a page that begins later, or, where none came, what comes next.
-    fn say_refused(&mut self, counted_ns: Option<u64>) -> Result<()> {
-        if !self.ring.refuses || self.statistics.lost() <= self.converter.discarded() {
-            return Ok(());
-        }
-        let layout = self.converter.layout();
-        let is_later = counted_ns.is_none_or(|counted_ns| {
-            Page::parse(&layout, &self.page).is_ok_and(|page| page.time_ns >= counted_ns)
-        });
-        match is_later {
+    /// and before a page that `is_later`, or, where none came, what comes next.
+    fn say_refused(&mut self, is_later: bool) -> Result<()> {
+        let is_news = self.statistics.lost() > self.converter.discarded();
+        match self.ring.refuses && is_news && is_later {
             true => self.converter.lost(self.statistics.lost()),
             false => Ok(()),
         }

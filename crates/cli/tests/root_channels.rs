@@ -173,6 +173,26 @@ fn what_a_full_channel_refuses_lies_in_a_hole_that_the_trace_states() {
 }
 
 #[test]
+fn a_recording_whose_events_are_all_in_channels_says_of_none_that_it_is_missing() {
+    let _alone = testkit::privileged();
+    let night = Night::new();
+    let trace = night.scene.beside("trace");
+    let mut record = Command::new(RTSCOPE);
+    record.args(["record", "--buffer", "16M", "-o"]).arg(&trace);
+    record.args(["--channel", "all events=sched_switch,sched_process_fork"]);
+    record.args(["--channel", "calls events=syscalls:sys_enter_wait4"]);
+    record.args(["--", "sh", "-c", "/bin/true; /bin/true"]);
+    let output = record.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    let (forks, lost) = read(&trace);
+    assert!(!forks.is_empty(), "{said}");
+    assert_eq!(lost, []);
+    assert!(!said.contains("  calls:"), "{said}");
+    assert!(said.contains("  system calls: "), "{said}");
+}
+
+#[test]
 fn what_makes_no_sense_of_channels_is_refused() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

@@ -23,6 +23,9 @@ pub struct CpuStatistics {
     pub dropped: u64,
     /// Events read.
     pub read: u64,
+    /// When they were counted, on the ring's clock, to a microsecond: no later than any that is
+    /// counted here as lost. None where that clock has no seconds.
+    pub counted_ns: Option<u64>,
 }
 
 impl CpuStatistics {
@@ -33,10 +36,14 @@ impl CpuStatistics {
             ..Default::default()
         };
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
-            let Ok(value) = value.trim().parse::<u64>() else {
+            let (key, value) = (key.trim(), value.trim());
+            if key == "now ts" {
+                statistics.counted_ns = nanoseconds(value);
+            }
+            let Ok(value) = value.parse::<u64>() else {
                 continue;
             };
-            match key.trim() {
+            match key {
                 "entries" => statistics.entries = value,
                 "overrun" => statistics.overrun = value,
                 "commit overrun" => statistics.commit_overrun = value,
@@ -60,6 +67,17 @@ impl CpuStatistics {
     }
 }
 
+/// Seconds with six decimals.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (seconds, micros) = text.split_once('.')?;
+    let is_whole = micros.len() == 6 && micros.bytes().all(|byte| byte.is_ascii_digit());
+    let micros: u64 = micros.parse().ok().filter(|_| is_whole)?;
+    let seconds: u64 = seconds.parse().ok()?;
+    seconds
+        .checked_mul(1_000_000_000)?
+        .checked_add(micros * 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +96,7 @@ mod tests {
             size_bytes: 200,
             dropped: 2,
             read: 9,
+            counted_ns: Some(856_595_547_000),
         };
         assert_eq!(found, expect);
         assert_eq!((found.lost(), found.offered()), (9, 23));

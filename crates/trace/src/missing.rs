@@ -9,9 +9,17 @@ use crate::{LostFrom, TraceInfo};
 
 /// LTTng's kernel tracer writes a stream of each channel for each CPU.
 const EVERY_CPU: &str = "lttng-modules";
-/// A trace that rtscope wrote has this in its environment. Beside the kernel's events, of which
-/// each CPU has a file, it has the evidence and the state of CPUs that have some.
+/// A trace that rtscope wrote has this in its environment.
 const OURS: &str = "rtscope_version";
+/// How files are called there whose streams only those CPUs have that have some. All others are
+/// channels of the kernel's events, of which each CPU has a file.
+const NO_CHANNELS: [&str; 5] = [
+    "evidence",
+    "evidence_gone",
+    "state",
+    "statedump",
+    "syscalls",
+];
 /// The CPUs that rtscope recorded, as a list: each has a stream of the kernel's events.
 pub const RECORDED_CPUS: &str = "rtscope_cpus";
 /// The events of which `record --filter` let the kernel write some only, as a list: `a,b`.
@@ -19,8 +27,6 @@ pub const FILTERED_EVENTS: &str = "rtscope_filtered_events";
 /// Whose events alone `record --track` let the kernel write, in its words. What others did is not
 /// in the trace, nor who else had a CPU.
 pub const TRACKED_TASKS: &str = "rtscope_tracked_tasks";
-/// How the files of the kernel's events begin there.
-const EVENTS: &str = "channel";
 /// More CPUs than a kernel can be built for.
 const CPUS_MAX: u32 = 8192;
 
@@ -69,7 +75,7 @@ pub(crate) fn streams(part: &Part) -> Vec<(Option<Cpu>, LostFrom)> {
     if is_of_every_cpu(&part.environment) {
         let is_ours = part.environment.contains_key(OURS);
         let last = files.clone().filter_map(|(_, index)| index.cpu).max();
-        let files = files.filter(|(file, _)| !is_ours || file.name().starts_with(EVENTS));
+        let files = files.filter(|(file, _)| !is_ours || is_of_channel(file.name()));
         let known = files.filter_map(|(_, index)| Some((index.stream_class, index.cpu?)));
         let left_out = match recorded(&part.environment) {
             Some(recorded) => without_stream(recorded, known),
@@ -101,14 +107,27 @@ pub(crate) fn recorded(environment: &BTreeMap<String, String>) -> Option<Vec<Cpu
     Cpu::parse_list(environment.get(RECORDED_CPUS)?).ok()
 }
 
-/// Those of them that have no stream.
+/// Those of them that have no stream of a channel: of any, where there is none at all.
 fn without_stream(
     recorded: Vec<Cpu>,
     streams: impl Iterator<Item = (Option<u64>, u32)>,
 ) -> Vec<u32> {
-    let there: BTreeSet<u32> = streams.map(|(_, cpu)| cpu).collect();
+    let mut channels: BTreeMap<Option<u64>, BTreeSet<u32>> = BTreeMap::new();
+    for (channel, cpu) in streams {
+        channels.entry(channel).or_default().insert(cpu);
+    }
+    let is_there = |cpu: &u32| {
+        let mut all = channels.values();
+        !channels.is_empty() && all.all(|there| there.contains(cpu))
+    };
     let recorded = recorded.into_iter().map(|cpu| cpu.0);
-    recorded.filter(|cpu| !there.contains(cpu)).collect()
+    recorded.filter(|cpu| !is_there(cpu)).collect()
+}
+
+/// Whether a file of ours, as `NAME_3`, has events of a channel.
+fn is_of_channel(file: &str) -> bool {
+    let name = file.rsplit_once('_').map_or(file, |(name, _)| name);
+    !NO_CHANNELS.contains(&name)
 }
 
 /// How names of files spell their CPU: by which number from the end, as in `channel0_3` or, when
@@ -194,5 +213,23 @@ mod tests {
         check("0,2", &[2, 0], Some(&[]));
         check("2", &[0, 2], Some(&[]));
         check("nonsense", &[0], None);
+    }
+
+    #[test]
+    fn each_channel_has_a_stream_of_every_cpu_that_was_recorded() {
+        let check = |files: &[(&str, u32)], expect: &[u32]| {
+            let channels = files.iter().filter(|(name, _)| is_of_channel(name));
+            let class = |name: &str| name.bytes().map(u64::from).next();
+            let streams = channels.map(|(name, cpu)| (class(name), *cpu));
+            let recorded = vec![Cpu(0), Cpu(1)];
+            assert_eq!(without_stream(recorded, streams), expect, "{files:?}");
+        };
+        let statedump = ("statedump_0", 0);
+        check(&[("channel0_0", 0), ("channel0_1", 1), statedump], &[]);
+        check(&[("rare_0", 0), ("rare_1", 1), statedump], &[]);
+        check(&[("rare_0", 0), statedump, ("evidence_gone_1", 1)], &[1]);
+        let one = [("channel0_0", 0), ("channel0_1", 1), ("rare_1", 1)];
+        check(&one, &[0]);
+        check(&[statedump, ("syscalls_1", 1)], &[0, 1]);
     }
 }

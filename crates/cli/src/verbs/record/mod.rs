@@ -353,10 +353,21 @@ pub fn processes(text: &mut String, user: &UserSummary) {
 fn channels(text: &mut String, summary: &RecordSummary, config: &RecordConfig) {
     let count = config.channels.len();
     for number in (0..=count).filter(|number| count > 0 && (*number > 0 || config.has_first)) {
+        // One of system calls alone has none of ftrace's.
+        if !summary.cpus.iter().any(|cpu| cpu.channel == number) {
+            continue;
+        }
         let (events, lost) = summary.of_channel(number);
         let name = config.channel_name(number);
-        // Writing to a String cannot fail.
+        // Writing to a String cannot fail, here and below.
         let _ = writeln!(text, "  {name}: {events} events, {lost} lost");
+    }
+    let CallsSummary { events, lost, .. } = summary.calls;
+    if count > 0 && events + lost > 0 {
+        let _ = writeln!(
+            text,
+            "  system calls: {events} events, {lost} lost (in rings of their own)"
+        );
     }
 }
 
