@@ -6,7 +6,7 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::StreamWriter;
 use event::{Instant, Result};
-use host::groups::Quotas;
+use host::groups::{Kept, Quotas};
 
 use crate::clock;
 use crate::kernel_trace::KernelTrace;
@@ -20,6 +20,8 @@ pub(crate) struct QuotaLog {
     /// When the last look began.
     since: Instant,
     looked: StdInstant,
+    /// What may have been behind the end of the trace before, which has it too.
+    carried: Kept,
 }
 
 impl QuotaLog {
@@ -34,6 +36,7 @@ impl QuotaLog {
             quotas: Quotas::begin(Path::new("/")),
             since,
             looked: StdInstant::now(),
+            carried: Kept::default(),
         })
     }
 
@@ -45,11 +48,26 @@ impl QuotaLog {
     /// Looks, and writes down what the counts grew by: so many events. Each look takes a while, so
     /// what it tells begins where the one before began.
     pub fn write(&mut self, trace: &KernelTrace, stream: &mut StreamWriter) -> Result<u64> {
+        self.write_until(trace, stream, Instant::MAX)
+    }
+
+    /// The same of a trace that has ended at `until`, where another one begins. What was counted
+    /// since then is in both: these are upper bounds.
+    pub fn write_until(
+        &mut self,
+        trace: &KernelTrace,
+        stream: &mut StreamWriter,
+        until: Instant,
+    ) -> Result<u64> {
         let begin = clock::monotonic();
-        let kept = self.quotas.look(begin - self.since);
+        let mut kept = self.quotas.look(begin - self.since);
+        kept.add(&std::mem::take(&mut self.carried));
         let at = clock::monotonic();
-        trace.quota(stream, (self.since, at), &kept)?;
-        (self.since, self.looked) = (begin, StdInstant::now());
+        trace.quota(stream, (self.since.min(until), at.min(until)), &kept)?;
+        if until < at {
+            self.carried = kept.clone();
+        }
+        (self.since, self.looked) = (begin.min(until), StdInstant::now());
         stream.gap()?;
         Ok(1 + kept.of_threads.len() as u64)
     }

@@ -107,6 +107,51 @@ done
 "#;
 
 #[test]
+fn an_archive_ends_where_the_next_one_begins() {
+    let _alone = testkit::privileged();
+    let night = Night::new();
+    night.says("start", &["--events", "sched"]);
+    for _ in 0..3 {
+        night.says("rotate", &[]);
+    }
+    night.says("stop", &[]);
+    let mut archives: Vec<_> = std::fs::read_dir(night.output())
+        .expect("archives")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    archives.sort();
+    let times = |archive: &Path, filter: &str| -> Vec<u64> {
+        let archive = archive.to_str().expect("UTF-8");
+        let text = night.rtscope(&["cat", archive, "--clock-cycles", "--filter", filter]);
+        let time = |line: &str| line.strip_prefix('[')?.split(']').next()?.parse().ok();
+        text.lines().filter_map(time).collect()
+    };
+    for pair in archives.windows(2) {
+        let last = times(&pair[0], "$name == \"*\"").into_iter().max();
+        let next = times(&pair[1], "$name == \"sched_*\"").into_iter().min();
+        assert!(last.is_some() && last <= next, "{last:?} {next:?} {pair:?}");
+    }
+    assert_eq!(archives.len(), 4);
+}
+
+#[test]
+fn what_a_flight_has_overwritten_is_not_lost_at_its_end_either() {
+    let _alone = testkit::privileged();
+    let night = Night::new();
+    let small = ["--flight", "--events", "sched", "--buffer", "8K"];
+    night.says("start", &small);
+    night.await_status(|status| {
+        let rings = status["cpus"].as_array();
+        rings.is_some_and(|rings| rings.iter().any(|ring| ring["lost"].as_u64() > Some(0)))
+    });
+    let said = night.says("stop", &[]);
+    let rings = said.lines().filter(|line| line.contains("% full"));
+    let rings: Vec<&str> = rings.collect();
+    let are_overwritten = rings.iter().all(|ring| ring.ends_with(" overwritten"));
+    assert!(!rings.is_empty() && are_overwritten, "{said}");
+}
+
+#[test]
 fn a_full_disk_ends_a_session_and_what_came_before_is_a_trace() {
     let _alone = testkit::privileged();
     let before = instances();

@@ -254,12 +254,12 @@ impl Archive {
         Ok(())
     }
 
-    /// Says for how long quotas kept tasks since the last look.
-    pub fn quotas(&mut self, quotas: &mut QuotaLog) -> Result<()> {
+    /// Says for how long quotas kept tasks since the last look, of an archive that ends at `until`.
+    pub fn quotas(&mut self, quotas: &mut QuotaLog, until: Instant) -> Result<()> {
         let (Some(kernel), Some(stream)) = (&self.kernel, &mut self.dump) else {
             return Ok(());
         };
-        self.dump_events += quotas.write(kernel, stream)?;
+        self.dump_events += quotas.write_until(kernel, stream, until)?;
         Ok(())
     }
 

@@ -237,6 +237,7 @@ impl<'c> Desk<'c> {
         SessionStatus {
             name: self.config.name.to_string(),
             state,
+            is_flight: self.config.flight,
             pid: std::process::id(),
             begin_wall_ns: self.begin_wall_ns,
             running_ns: self.begin.elapsed().as_nanos() as u64,

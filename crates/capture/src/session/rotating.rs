@@ -245,7 +245,7 @@ impl<'a> Kernel<'a> {
             };
             let ran = desk.run(&mut session, failed);
             let stopped = channels::stop(&instances);
-            let ran = ran.and(session.look_at_quotas());
+            let ran = ran.and(session.look_at_quotas(Instant::MAX));
             let archive = session.archive;
             drained.store(true, Ordering::Release);
             let mut got = Got::default();
@@ -388,7 +388,7 @@ impl Engine for Session<'_, '_> {
             }
         }
         if self.quotas.as_ref().is_some_and(QuotaLog::is_due) {
-            self.look_at_quotas().map_err(Trouble::Fatal)?;
+            self.look_at_quotas(Instant::MAX).map_err(Trouble::Fatal)?;
         }
         let every = desk.config.rotate_every;
         let every = every.map(|every| StdDuration::from_nanos(every.as_ns_unsigned()));
@@ -423,7 +423,7 @@ impl Session<'_, '_> {
         let mut next = self.begin_next(desk).map_err(Trouble::Refused)?;
         let mut got = Got::default();
         let at = self.turn(&mut next, &mut got).map_err(Trouble::Fatal)?;
-        self.look_at_quotas().map_err(Trouble::Fatal)?;
+        self.look_at_quotas(at).map_err(Trouble::Fatal)?;
         let ended = std::mem::replace(&mut self.archive, next);
         // What could not be done before is over.
         desk.error = None;
@@ -471,9 +471,9 @@ impl Session<'_, '_> {
         rotated
     }
 
-    fn look_at_quotas(&mut self) -> Result<()> {
+    fn look_at_quotas(&mut self, until: Instant) -> Result<()> {
         match &mut self.quotas {
-            Some(quotas) => self.archive.quotas(quotas),
+            Some(quotas) => self.archive.quotas(quotas, until),
             None => Ok(()),
         }
     }

@@ -187,6 +187,9 @@ pub struct SessionStatus {
     pub name: String,
     /// What it is doing.
     pub state: SessionState,
+    /// Whether it keeps the newest events alone, or did: what its rings lost was overwritten.
+    #[serde(default)]
+    pub is_flight: bool,
     /// Its process.
     pub pid: u32,
     /// When it began, by the wall clock of then.

@@ -83,8 +83,10 @@ impl Night {
 
     /// How it is.
     pub fn status(&self) -> Value {
-        let said = self.says("status", &["--json"]);
+        let (code, said) = self.ends("status", &["--json"]);
         let status: Value = serde_json::from_str(&said).expect("JSON");
+        let expect = if status["error"].is_null() { 0 } else { 3 };
+        assert_eq!(code, expect, "{said}");
         assert_eq!(status["schema"], "rtscope.session");
         status
     }

@@ -38,6 +38,16 @@ pub struct Kept {
     pub of_threads: BTreeMap<Tid, Duration>,
 }
 
+impl Kept {
+    /// Adds what another look found.
+    pub fn add(&mut self, other: &Kept) {
+        self.total += other.total;
+        for (thread, time) in &other.of_threads {
+            *self.of_threads.entry(*thread).or_default() += *time;
+        }
+    }
+}
+
 /// Looks again and again at how long the groups of a machine were out of their quotas.
 #[derive(Debug)]
 pub struct Quotas {

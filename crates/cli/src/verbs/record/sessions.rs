@@ -75,6 +75,8 @@ fn answered(request: &Request, typed: &SessionOf, reply: Reply) -> Result<Outcom
             Err(error.clone().into_error())
         }
         (SessionState::Failed, _) => Ok(Outcome::Inconclusive),
+        // It goes on, and what it could not do is told.
+        (_, Some(_)) if *request == Request::Status => Ok(Outcome::Inconclusive),
         _ => Ok(Outcome::Fine),
     }
 }
@@ -255,6 +257,7 @@ fn dead_status(dead: &DeadSession) -> SessionStatus {
     SessionStatus {
         name: dead.name.to_string(),
         state: SessionState::Dead,
+        is_flight: false,
         pid: dead.pid,
         begin_wall_ns: dead.begin_wall_ns,
         running_ns: 0,
@@ -359,9 +362,9 @@ pub(super) fn text(status: &SessionStatus) -> String {
 }
 
 fn rings(text: &mut String, status: &SessionStatus) {
-    let fate = match status.state {
-        SessionState::Flight => "overwritten",
-        _ => "lost",
+    let fate = match status.is_flight {
+        true => "overwritten",
+        false => "lost",
     };
     let first = status.cpus.first().map(|ring| ring.channel.as_str());
     let is_one = status.cpus.iter().all(|ring| Some(&*ring.channel) == first);
@@ -384,9 +387,9 @@ fn rings(text: &mut String, status: &SessionStatus) {
         );
     }
     if let Some(user) = &status.user {
-        let counted = match status.state {
-            SessionState::Flight => String::new(),
-            _ => format!(
+        let counted = match status.is_flight {
+            true => String::new(),
+            false => format!(
                 "; {} events, {} lost; fullest ring {:.0} %, {:.0} % at most",
                 user.events, user.lost, user.filled_percent, user.fullest_percent
             ),
