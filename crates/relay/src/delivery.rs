@@ -350,7 +350,8 @@ impl Line {
 
 /// Sends what is to be sent, and takes what comes within a look's time. Whether anything came.
 fn exchange((stream, courier): &mut Connected, buffer: &mut [u8]) -> Result<bool> {
-    let failed = |cause| Error::io("the connection ended", cause);
+    let failed =
+        |cause| Error::io("the connection ended", cause).fix("see what rtscope receive says there");
     let mut out = Vec::new();
     courier.give(&mut out)?;
     // What the receiver said last tells why it does not take more.

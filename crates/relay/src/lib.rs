@@ -25,6 +25,7 @@ mod receiver;
 mod rest;
 mod route;
 mod store;
+mod strangers;
 mod told;
 
 pub use auth::Token;

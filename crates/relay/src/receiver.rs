@@ -10,8 +10,10 @@ use std::time::{Duration, Instant as StdInstant};
 use event::{Error, ErrorKind, Result};
 
 use crate::auth::Token;
+use crate::frame::{Frame, Reason, begin};
 use crate::peer::Peer;
 use crate::store::{AWAY_MAX, Store};
+use crate::strangers::Strangers;
 use crate::told::Told;
 
 /// No more connections at a time.
@@ -90,6 +92,8 @@ impl Receiver {
             received: Mutex::default(),
         };
         let count = AtomicUsize::new(0);
+        let strangers = Strangers::default();
+        let mut number = 0;
         let ran = std::thread::scope(|scope| {
             while !stop.load(Ordering::Acquire) {
                 self.settle(AWAY_MAX, &desk);
@@ -103,21 +107,24 @@ impl Receiver {
                         return Err(Error::io("cannot take connections any more", cause));
                     }
                 };
-                if count.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
-                    count.fetch_sub(1, Ordering::AcqRel);
-                    desk.tell(Told::Refused {
-                        from: from.to_string(),
-                        why: format!("{CONNECTIONS_MAX} are connected"),
-                    });
-                    continue;
+                if count.load(Ordering::Acquire) >= CONNECTIONS_MAX {
+                    let Some(silent) = strangers.hang_up() else {
+                        desk.refuse(from, &format!("{CONNECTIONS_MAX} are connected"));
+                        is_full(stream);
+                        continue;
+                    };
+                    desk.refuse(silent, "others came before it greeted");
                 }
-                let (count, desk) = (&count, &desk);
+                count.fetch_add(1, Ordering::AcqRel);
+                number += 1;
+                strangers.came(number, from, &stream);
+                let (count, desk, strangers) = (&count, &desk, &strangers);
                 scope.spawn(move || {
-                    if let Err(error) = self.talk(stream, stop, desk) {
-                        let from = from.to_string();
-                        let why = error.to_string();
-                        desk.tell(Told::Refused { from, why });
+                    let is_known = || strangers.left(number);
+                    if let Err(error) = self.talk(stream, stop, desk, &is_known) {
+                        desk.refuse(from, &error.to_string());
                     }
+                    strangers.left(number);
                     count.fetch_sub(1, Ordering::AcqRel);
                 });
             }
@@ -134,8 +141,14 @@ impl Receiver {
         }
     }
 
-    /// One conversation.
-    fn talk(&self, mut stream: TcpStream, stop: &AtomicBool, desk: &Desk<'_>) -> Result<()> {
+    /// One conversation; `is_known` is told when the sender has shown that it has the token.
+    fn talk(
+        &self,
+        mut stream: TcpStream,
+        stop: &AtomicBool,
+        desk: &Desk<'_>,
+        is_known: &dyn Fn(),
+    ) -> Result<()> {
         let failed = |cause| Error::io("cannot talk to a sender", cause);
         stream.set_nonblocking(false).map_err(failed)?;
         stream.set_read_timeout(Some(LOOK_PERIOD)).map_err(failed)?;
@@ -153,6 +166,7 @@ impl Receiver {
         };
         let mut buffer = vec![0; READ_BYTES];
         let mut clock = Clock::new(StdInstant::now());
+        let mut was_known = false;
         while !stop.load(Ordering::Acquire) {
             // Who goes away needs no answer.
             if stream.write_all(&out).is_err() {
@@ -167,6 +181,10 @@ impl Receiver {
             };
             let taken = peer.take(&buffer[..read], &mut out, &hang_up);
             desk.tell_all(peer.take_told());
+            if peer.is_known() && !was_known {
+                was_known = true;
+                is_known();
+            }
             if let Err(refusal) = taken {
                 let _ = stream.write_all(&out);
                 return Err(Error::new(ErrorKind::InvalidInput, refusal.text));
@@ -175,6 +193,18 @@ impl Receiver {
         }
         Ok(())
     }
+}
+
+/// Says that there is no room for now. Who does not take that learns it from the closed connection.
+fn is_full(mut stream: TcpStream) {
+    let mut out = Vec::new();
+    begin(&mut out);
+    let refused = Frame::Refused {
+        reason: Reason::Full,
+        text: format!("{CONNECTIONS_MAX} are connected"),
+    };
+    refused.write(&mut out);
+    let _ = stream.write_all(&out);
 }
 
 /// How long a sender takes.
@@ -230,6 +260,11 @@ struct Minute {
 }
 
 impl Desk<'_> {
+    fn refuse(&self, from: SocketAddr, why: &str) {
+        let (from, why) = (from.to_string(), why.to_owned());
+        self.tell(Told::Refused { from, why });
+    }
+
     fn tell_all(&self, all: Vec<Told>) {
         all.into_iter().for_each(|told| self.tell(told));
     }
@@ -294,7 +329,6 @@ pub(crate) fn is_passing(cause: &std::io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Frame, begin};
 
     /// What `seconds` behind `bytes` bring a sender, one that has the token or none; `drips` are
     /// bytes of the same frame, one a second.
@@ -322,6 +356,39 @@ mod tests {
         }
         let error = looked.err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), expect, "{seconds}");
+    }
+
+    #[test]
+    fn who_says_nothing_makes_way_for_those_who_come() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let token = Token::new(&[1; 16]).expect("a token");
+        let receiver = Receiver::bind("127.0.0.1:0", folder.path(), token).expect("a port");
+        let (stop, refused) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        let tell = |told: &Told| {
+            if let Told::Refused { from, .. } = told {
+                lock(&refused).push(from.clone());
+            }
+        };
+        std::thread::scope(|scope| {
+            let ran = scope.spawn(|| receiver.run(&stop, &tell));
+            let mut all: Vec<TcpStream> = (0..=CONNECTIONS_MAX)
+                .map(|_| TcpStream::connect(receiver.address()).expect("it listens"))
+                .collect();
+            // The last one is welcomed, and the first one's connection ends.
+            let mut greeting = Vec::new();
+            begin(&mut greeting);
+            let mut said = vec![0; greeting.len()];
+            let last = &mut all[CONNECTIONS_MAX];
+            last.read_exact(&mut said).expect("a welcome");
+            assert_eq!(said, greeting);
+            let ended = all[0].read_to_end(&mut said);
+            ended.expect("it is hung up on");
+            let first = all[0].local_addr().expect("its address").to_string();
+            assert_eq!(*lock(&refused), [first]);
+            stop.store(true, Ordering::Release);
+            let received = ran.join().expect("no panic").expect("it listened");
+            assert_eq!(received.refused, 1);
+        });
     }
 
     #[test]
