@@ -173,7 +173,7 @@ static __always_inline void cycle_begin(struct task_state *state, struct task_st
 	struct rts_cycles *found;
 
 	gap_note(state, release_ns, was_late);
-	grid_released(&state->grid, sleeps_to_moment(regs) ? state->armed_ns : 0);
+	grid_released(&state->grid, sleeps_to_moment(regs) ? state->armed_ns : 0, state->slept_ns);
 	state->released_ns = release_ns;
 	state->cut_ns = 0;
 	state->own_moment = 0;
@@ -234,7 +234,8 @@ static __always_inline bool is_own_sleep(struct task_state *state, struct pt_reg
 	rts_u64 gap_us;
 
 	if (sleeps_to_moment(regs)) {
-		enum grid_sleep slept = grid_slept(&state->grid, state->armed_ns);
+		enum grid_sleep slept = grid_slept(&state->grid, state->armed_ns,
+				state->slept_ns);
 
 		if (slept == GRID_INSIDE)
 			return true;

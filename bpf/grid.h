@@ -26,6 +26,9 @@
 #define GRID_PERIODS_MAX 16
 // So often in a row one period after the other is another grid.
 #define GRID_SHIFTED 2
+// A sleep that is as long as the period, but for this part of it, is for the next release: who
+// counts its next period from when it is done sleeps for as long, whatever its work takes.
+#define GRID_WHOLE 16
 
 static __always_inline void grid_forget(struct grid *grid)
 {
@@ -47,12 +50,23 @@ static __always_inline rts_u64 grid_beside_ns(const struct grid *grid, rts_u64 l
 	return more_ns < grid->period_ns / 2 ? more_ns : grid->period_ns - more_ns;
 }
 
-// A sleep until `due_ns` released the target; 0: it slept for something else.
-static __always_inline void grid_released(struct grid *grid, rts_u64 due_ns)
+// Whether a sleep until `due_ns` that began then was as long as a period.
+static __always_inline bool grid_is_whole(const struct grid *grid, rts_u64 due_ns, rts_u64 slept_ns)
+{
+	rts_s64 longer_ns = (rts_s64)(due_ns - slept_ns - grid->period_ns);
+
+	return (longer_ns < 0 ? -longer_ns : longer_ns) <= (rts_s64)(grid->period_ns / GRID_WHOLE);
+}
+
+// A sleep until `due_ns`, which began then, released the target; 0: it slept for something else.
+static __always_inline void grid_released(struct grid *grid, rts_u64 due_ns, rts_u64 slept_ns)
 {
 	bool is_sure = grid->again == GRID_SURE;
 	rts_u64 beside_ns;
 
+	// It is known to go by that already.
+	if (due_ns && due_ns == grid->last_ns)
+		return;
 	if (!due_ns || due_ns <= grid->last_ns) {
 		grid_forget(grid);
 		grid->last_ns = due_ns;
@@ -64,10 +78,10 @@ static __always_inline void grid_released(struct grid *grid, rts_u64 due_ns)
 			grid->rounds = 1;
 		if (!is_sure)
 			grid->again++;
-	} else if (is_sure) {
+	} else if (is_sure && !grid_is_whole(grid, due_ns, slept_ns)) {
 		// It was kept from computing its moment, or had none to wait for: the grid goes on.
 		return;
-	} else {
+	} else if (!is_sure) {
 		grid->period_ns = grid->last_ns ? due_ns - grid->last_ns : 0;
 		grid->again = 0;
 		grid->rounds = 0;
@@ -81,9 +95,10 @@ enum grid_sleep {
 	GRID_LEFT = 2,    // for a release of another grid: nobody knows when the present cycle ended
 };
 
-// What a sleep until `due_ns` was, which is over. Who sleeps one period after the other beside its
-// grid began it anew, and many sleeps beside it are another pace.
-static __always_inline enum grid_sleep grid_slept(struct grid *grid, rts_u64 due_ns)
+// What a sleep until `due_ns` was, which began then and is over. Who sleeps one period after the
+// other beside its grid began it anew, and many sleeps beside it are another pace.
+static __always_inline enum grid_sleep grid_slept(struct grid *grid, rts_u64 due_ns,
+		rts_u64 slept_ns)
 {
 	rts_u64 far_ns = grid->rounds ? grid->period_ns / GRID_FAR : GRID_EXACT_NS;
 	rts_u64 gap_ns = due_ns - grid->beside_ns;
@@ -92,6 +107,15 @@ static __always_inline enum grid_sleep grid_slept(struct grid *grid, rts_u64 due
 		return GRID_RELEASE;
 	if (due_ns > grid->last_ns && grid_beside_ns(grid, due_ns - grid->last_ns) <= far_ns)
 		return GRID_RELEASE;
+	if (grid_is_whole(grid, due_ns, slept_ns)) {
+		// What lay beside the one before was the way to this one.
+		bool moved = grid->beside || grid->perhaps_sleeps;
+
+		grid->last_ns = due_ns;
+		grid->beside = 0;
+		grid->perhaps_sleeps = 0;
+		return moved ? GRID_LEFT : GRID_RELEASE;
+	}
 	grid->shifted = grid->beside && grid_beside_ns(grid, gap_ns) <= grid->period_ns / GRID_NEAR ?
 				grid->shifted + 1 : 0;
 	if (grid->shifted == GRID_SHIFTED) {

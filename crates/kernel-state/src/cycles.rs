@@ -534,7 +534,10 @@ impl Cycle {
         if self.was_in_futex(address) && self.released_at.is_no_futex() {
             return true;
         }
-        let is_none = |due_ns| self.is_elsewhere(address, due_ns) || self.grid.is_beside(due_ns);
+        let is_none = |due_ns| {
+            let is_whole = self.grid.is_whole(due_ns, self.done_ns);
+            self.is_elsewhere(address, due_ns) || self.grid.is_beside(due_ns) && !is_whole
+        };
         self.due_ns.is_some_and(is_none)
     }
 
@@ -548,10 +551,14 @@ impl Cycle {
     /// Whether a sleep until an instant, which is over, was inside the present cycle: it lay beside
     /// the grid of the releases. Many of those are another pace.
     fn slept_beside(&mut self, now_ns: i64) -> bool {
-        if !self
-            .due_ns
-            .is_some_and(|due_ns| self.grid.is_beside(due_ns))
-        {
+        let Some(due_ns) = self.due_ns.filter(|due_ns| self.grid.is_beside(*due_ns)) else {
+            return false;
+        };
+        if self.grid.is_whole(due_ns, self.done_ns) {
+            // What lay beside the grid before was the way to another one.
+            if self.beside > 0 || self.perhaps.is_some() {
+                self.leave_out();
+            }
             return false;
         }
         let gap_ns = self.gaps_ns.last().copied().unwrap_or(0);

@@ -16,6 +16,10 @@ const EXACT_NS: i64 = 1_000;
 /// sleep, as a part of the period.
 const FAR: i64 = 8;
 
+/// A sleep that is as long as the period, but for this part of it, is for the next release: who
+/// counts its next period from when it is done sleeps for as long, whatever its work takes.
+const WHOLE: i64 = 16;
+
 /// The releases of a task, by the instants that it slept for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grid {
@@ -57,6 +61,17 @@ impl Grid {
             return false;
         };
         beside_ns(due_ns - last_ns, pace.period_ns) > pace.beside_ns
+    }
+
+    /// Whether a sleep until `due_ns`, which began then, was as long as a period: wherever it lies,
+    /// the task goes on from there.
+    pub fn is_whole(&self, due_ns: i64, slept_ns: i64) -> bool {
+        self.pace.is_some_and(|pace| {
+            let longer_ns = due_ns
+                .saturating_sub(slept_ns)
+                .saturating_sub(pace.period_ns);
+            longer_ns.saturating_abs() <= pace.period_ns / WHOLE
+        })
     }
 
     /// The usual time between two, where three quarters of them are multiples of it.
@@ -113,6 +128,10 @@ mod tests {
         assert!(!is_beside(PERIOD_NS) && !is_beside(2 * PERIOD_NS + 500));
         // It tries again each 5 ms, and takes some time for that.
         assert!(is_beside(PERIOD_NS + 30_000));
+        // Who counts its next period from when it is done sleeps as long as ever.
+        let done_ns = last_ns + 3_000_000;
+        assert!(is_beside(PERIOD_NS + 3_000_000) && grid.is_whole(done_ns + PERIOD_NS, done_ns));
+        assert!(!grid.is_whole(done_ns + PERIOD_NS / 2 * 3, done_ns));
         // Who computes each from the time it is has small errors, and is kept from that.
         let (grid, last_ns) = released(&|turn| PERIOD_NS + turn % 2 * 40_000);
         assert!(!grid.is_beside(last_ns + PERIOD_NS + 50_000));
