@@ -549,6 +549,18 @@ fn a_long_start_up_is_not_called_in_time() {
         assert_eq!(budget.over, expect as u64, "{budget:?}");
         assert_eq!(budget.long_start_ups, 1, "{budget:?}");
     }
+    // Also where somebody else was seen to leave its CPU meanwhile.
+    let trace = SyntheticTrace::new().at(10).run(maker).wakeup_new(LOOP, 0);
+    let trace = trace.at(20).block(maker, LOOP).at(500);
+    let trace = trace.preempt(HELPER, maker).at(600).block(maker, LOOP);
+    let trace = trace.at(2_000).preempt(LOOP, HELPER);
+    let trace = trace.at(8_000).preempt(HELPER, LOOP).at(9_000).nmi(1);
+    let (diagnosis, budget) = asked(trace, TimeRange::ALL);
+    assert_eq!(
+        (diagnosis.activations.len(), budget.over),
+        (1, 1),
+        "{diagnosis:?} {budget:?}"
+    );
     let (diagnosis, budget) = asked(waits(2_100).nmi(1), TimeRange::ALL);
     let basis = &diagnosis.basis;
     assert_eq!((basis.activations, basis.start_ups), (2, 2));

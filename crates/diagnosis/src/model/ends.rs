@@ -123,9 +123,10 @@ impl Builder {
         // Each runtime of a deadline is a new begin.
         let version = self.tasks.version(state.version);
         let has_deadline = version.is_some_and(|version| version.prio.has_deadline());
-        let is_unbegun = chain.is_none() && (!state.work.lost || has_deadline);
-        // It may have been called otherwise as it was made, or not have been seen for a while.
+        // It may have been called otherwise as it was made, or not have been seen for a while: each
+        // of its waits is one by itself.
         let starts = forked || state.made_ns.is_some();
+        let is_unbegun = chain.is_none() && (!state.work.lost || has_deadline || starts);
         match pause {
             Pause::PutOff | Pause::OutOfRuntime if wanted && (is_unbegun || forked) => {
                 self.tasks.state(task).work.put_off = Some((cpu, now_ns));
@@ -305,10 +306,10 @@ impl Builder {
         let step = self.step(task, StepKind::Preempted, from);
         let state = self.tasks.state(task);
         let (own_ns, chain) = (std::mem::take(&mut state.work.own_ns), state.chain);
-        let forked = state.work.forked;
+        let starts = state.work.forked || state.made_ns.is_some();
         state.chain = self.arena.add(NodeId::NONE, step);
         match self.candidate_of(until.0, until.1, task, End::Seen) {
-            Some(wait) if forked => self.candidates.hold(task, wait),
+            Some(wait) if starts => self.candidates.hold(task, wait),
             Some(wait) => self.offer(wait, task),
             None => {}
         }
