@@ -1,13 +1,12 @@
 //! Recordings of some tasks alone: the kernel leaves out what others do. Who descends from one of
 //! them is followed there; newcomers of other kinds are looked for here, now and then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
@@ -15,6 +14,7 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 use bpf_host::CallTracker;
 use event::{Error, ErrorKind, Result, Tid};
 use ftrace::Instance;
+use host::processes::{below, stats, threads};
 
 use crate::syscalls::SyscallRecorder;
 
@@ -256,33 +256,14 @@ fn with_descendants(mut tasks: Vec<Tid>) -> Vec<Tid> {
     if tasks.is_empty() {
         return tasks;
     }
-    let mut made: BTreeMap<Tid, Vec<Tid>> = BTreeMap::new();
-    for process in numbers("/proc".as_ref()) {
-        // Who is gone by now has made nobody.
-        if let Some(parent) = parent(process) {
-            made.entry(parent).or_default().push(process);
-        }
-    }
     let mut known: BTreeSet<Tid> = tasks.iter().copied().collect();
-    let mut parents = tasks.clone();
-    while let Some(parent) = parents.pop() {
-        for process in made.remove(&parent).into_iter().flatten() {
-            parents.push(process);
-            if process.0 == std::process::id() as i32 {
-                continue;
-            }
-            let threads = numbers(format!("/proc/{}/task", process.0).as_ref());
-            tasks.extend(threads.into_iter().filter(|thread| known.insert(*thread)));
-        }
+    let of = tasks.iter().map(|task| task.0.cast_unsigned());
+    let own = std::process::id();
+    for process in below(&stats(), of).iter().filter(|one| one.pid != own) {
+        let threads = threads(process.pid).map(|thread| Tid(thread.cast_signed()));
+        tasks.extend(threads.filter(|thread| known.insert(*thread)));
     }
     tasks
-}
-
-/// The tasks that have a folder there.
-fn numbers(folder: &Path) -> Vec<Tid> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-    entries.filter_map(number).map(Tid).collect()
 }
 
 /// The process of a thread, or the process that made that; none of the first one.

@@ -20,6 +20,7 @@ pub mod identity;
 pub mod memory;
 pub mod namespace;
 pub mod power;
+pub mod processes;
 pub mod shield;
 pub mod steal;
 pub mod task;

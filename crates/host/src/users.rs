@@ -1,8 +1,8 @@
 //! Users: what they are called, and which threads are theirs.
 
-use std::path::Path;
-
 use event::{Error, ErrorKind, Result, Tid};
+
+use crate::processes::{processes, threads};
 
 /// Where the system's own users are.
 const USERS: &str = "/etc/passwd";
@@ -39,13 +39,12 @@ pub fn threads_of(users: &[u32]) -> Vec<Tid> {
     if users.is_empty() {
         return found;
     }
-    let own = std::process::id() as i32;
-    for process in numbers_in(Path::new("/proc")).filter(|process| *process != own) {
-        let folder = Path::new("/proc").join(process.to_string());
+    let own = std::process::id();
+    for process in processes().filter(|process| *process != own) {
         // It may be gone by now.
-        let status = std::fs::read_to_string(folder.join("status")).unwrap_or_default();
-        if real_user(&status).is_some_and(|user| users.contains(&user)) {
-            found.extend(numbers_in(&folder.join("task")).map(Tid));
+        let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+        if real_user(&status.unwrap_or_default()).is_some_and(|user| users.contains(&user)) {
+            found.extend(threads(process).map(|thread| Tid(thread.cast_signed())));
         }
     }
     found
@@ -55,11 +54,6 @@ pub fn threads_of(users: &[u32]) -> Vec<Tid> {
 fn real_user(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_whitespace().next()?.parse().ok()
-}
-
-fn numbers_in(folder: &Path) -> impl Iterator<Item = i32> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(test)]

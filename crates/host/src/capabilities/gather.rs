@@ -14,6 +14,7 @@ use super::parse::{self, PreemptionSources};
 use super::{
     Background, Bpf, Capabilities, FairServer, Machine, Preemption, Privileges, Scheduler, Tracefs,
 };
+use crate::processes::processes;
 
 /// The capabilities of this machine, now, for this process. What the kernel does with programs is
 /// found out by trying, which is up to the caller: `bpf`, all but a setting that is read here.
@@ -233,13 +234,7 @@ fn background() -> Background {
 
 /// Whether a process has this name.
 fn is_running(name: &str) -> bool {
-    let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut names = folders
-        .filter(|folder| {
-            let name = folder.file_name();
-            name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
-        })
-        .filter_map(|folder| word(folder.path().join("comm")));
+    let mut names = processes().filter_map(|pid| word(format!("/proc/{pid}/comm")));
     names.any(|found| found == name)
 }
 

@@ -1,6 +1,6 @@
 //! The rules: plain capabilities → what each verb can do here, and what would fix each lack.
 
-use event::{Error, ErrorKind, InOrder, Result};
+use event::{Error, ErrorKind, Result};
 use serde::Serialize;
 
 use super::{Capabilities, Functions};
@@ -192,7 +192,7 @@ impl Capabilities {
             Verb::Diagnose | Verb::Cat => Rung::File,
         };
         let stopped = lacks.iter().any(|lack| lack.effect == Effect::Stops);
-        lacks.order_by_key(|lack| lack.effect != Effect::Stops);
+        lacks.sort_by_key(|lack| lack.effect != Effect::Stops);
         Stand {
             verb,
             rung: (!stopped).then_some(rung),

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use event::{GroupId, InOrder};
+use event::GroupId;
 
 /// A control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) fn all(root: &Path, passes: impl Fn(&str) -> bool) -> Vec<Group> {
             }));
         }
     }
-    found.order_by(|one, other| {
+    found.sort_by(|one, other| {
         (one.id.hierarchy, &one.path).cmp(&(other.id.hierarchy, &other.path))
     });
     found

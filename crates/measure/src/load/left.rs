@@ -1,11 +1,12 @@
 //! The processes and folders of loads, by what marks them as ours: what dead runs left, and how
 //! much CPU time the living have taken.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use event::{Cpu, Duration};
+use host::processes::{Stat, below, stats};
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 use serde::Serialize;
@@ -16,17 +17,6 @@ use super::OWNER;
 pub(super) const FOLDER: &str = "rtscope-load-";
 /// What is killed may have started others meanwhile.
 const ROUNDS_MAX: usize = 100;
-
-/// A process as `/proc/PID/stat` shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stat {
-    pid: u32,
-    parent: u32,
-    is_dead: bool,
-    /// Of its own and of those that it waited for.
-    cpu_ticks: u64,
-    begin_ticks: u64,
-}
 
 /// What a dead run left of a load.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -40,7 +30,7 @@ pub struct LeftLoad {
 /// Processes and folders of loads whose owners are dead.
 pub fn left() -> Vec<LeftLoad> {
     let mut found = Vec::new();
-    for stat in stats().filter(|stat| !stat.is_dead) {
+    for stat in stats().into_iter().filter(|stat| !stat.is_dead) {
         let path = format!("/proc/{}", stat.pid);
         let owner = owner_of(stat.pid).filter(|(pid, begin)| !lives(*pid, Some(*begin)));
         found.extend(owner.map(|(owner, _)| LeftLoad { path, owner }));
@@ -82,7 +72,7 @@ impl LeftLoad {
 /// What marks processes as ours: the process and when it began, as the next of that id is another.
 pub(super) fn own_mark() -> String {
     let pid = std::process::id();
-    let begin = stat_of(pid).map_or(0, |stat| stat.begin_ticks);
+    let begin = Stat::of(pid).map_or(0, |stat| stat.begin_ticks);
     format!("{pid}:{begin}")
 }
 
@@ -96,14 +86,14 @@ pub fn dead_owner() -> Option<u32> {
 
 /// When the process began, by the clock of `/proc`; none of a dead one.
 pub fn begin_ticks(pid: u32) -> Option<u64> {
-    let stat = stat_of(pid).filter(|stat| !stat.is_dead)?;
+    let stat = Stat::of(pid).filter(|stat| !stat.is_dead)?;
     Some(stat.begin_ticks)
 }
 
 /// CPU time of `pid`, and of all processes below it.
 pub(super) fn cpu_time_of(pid: u32) -> Duration {
-    let all: Vec<Stat> = stats().collect();
-    let ticks: u64 = below(&all, pid).iter().map(|stat| stat.cpu_ticks).sum();
+    let all = stats();
+    let ticks: u64 = below(&all, [pid]).iter().map(|stat| stat.cpu_ticks).sum();
     let own = all.iter().find(|stat| stat.pid == pid);
     let ticks = ticks + own.map_or(0, |stat| stat.cpu_ticks);
     let per_second = rustix::param::clock_ticks_per_second().max(1);
@@ -112,9 +102,9 @@ pub(super) fn cpu_time_of(pid: u32) -> Duration {
 
 /// The programs of the load that `keeper` keeps: its own processes do no work.
 pub(super) fn programs_below(keeper: u32) -> Vec<u32> {
-    let all: Vec<Stat> = stats().collect();
+    let all = stats();
     let is_program = |stat: &Stat| stat.parent != keeper && !stat.is_dead;
-    let programs = below(&all, keeper).into_iter().filter(is_program);
+    let programs = below(&all, [keeper]).into_iter().filter(is_program);
     programs.map(|stat| stat.pid).collect()
 }
 
@@ -136,8 +126,8 @@ pub(super) fn cpus_of(programs: &[u32]) -> BTreeSet<Cpu> {
 /// Kills all processes below `pid`, which is ours, and waits for those that are its children.
 pub(super) fn kill_below(pid: u32) {
     for _ in 0..ROUNDS_MAX {
-        let all: Vec<Stat> = stats().collect();
-        let below = below(&all, pid);
+        let all = stats();
+        let below = below(&all, [pid]);
         if below.is_empty() {
             return;
         }
@@ -148,47 +138,6 @@ pub(super) fn kill_below(pid: u32) {
         let options = rustix::process::WaitOptions::empty();
         while let Ok(Some(_)) = rustix::process::wait(options) {}
     }
-}
-
-/// All processes below `pid`, which is not among them.
-fn below(all: &[Stat], pid: u32) -> Vec<Stat> {
-    let mut children: HashMap<u32, Vec<Stat>> = HashMap::new();
-    for stat in all {
-        children.entry(stat.parent).or_default().push(*stat);
-    }
-    let mut found = Vec::new();
-    let mut next = children.remove(&pid).unwrap_or_default();
-    while let Some(stat) = next.pop() {
-        // Taken out: what changes while it is read makes no circle.
-        next.extend(children.remove(&stat.pid).unwrap_or_default());
-        found.push(stat);
-    }
-    found
-}
-
-fn stats() -> impl Iterator<Item = Stat> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pid = |entry: fs::DirEntry| entry.file_name().to_string_lossy().parse().ok();
-    entries.filter_map(pid).filter_map(stat_of)
-}
-
-fn stat_of(pid: u32) -> Option<Stat> {
-    let text = fs::read(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
-    parse_stat(pid, &String::from_utf8_lossy(&text))
-}
-
-/// `PID (COMM) STATE PPID …`; a name may hold spaces and parentheses.
-fn parse_stat(pid: u32, text: &str) -> Option<Stat> {
-    let (_, rest) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    Some(Stat {
-        pid,
-        parent: u32::try_from(number(1)?).ok()?,
-        is_dead: matches!(fields[0], "Z" | "X"),
-        cpu_ticks: number(11)? + number(12)? + number(13)? + number(14)?,
-        begin_ticks: number(19)?,
-    })
 }
 
 /// Who the process of a load belongs to, and when that began; none for any other process.
@@ -224,44 +173,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_whatever_its_name_and_a_folder_only_by_ours() {
-        let line = "12 (a) S 3) R 7 12 7724 0 -1 0 1 2 3 4 50 60 7 8 20 0 1 0 999 5 6";
-        let expect = Stat {
-            pid: 12,
-            parent: 7,
-            is_dead: false,
-            cpu_ticks: 125,
-            begin_ticks: 999,
-        };
-        assert_eq!(parse_stat(12, line), Some(expect));
-        assert_eq!(parse_stat(12, "12 (a) R 7"), None);
-        assert_eq!(parse_stat(12, ""), None);
+    fn a_folder_is_a_loads_only_by_our_name() {
         let check = |name: &str, expect| assert_eq!(folder_owner(name), expect, "{name}");
         check("rtscope-load-12-hackbench", Some(12));
         check("rtscope-load-12-mine", None);
         check("rtscope-load-x-hackbench", None);
-    }
-
-    #[test]
-    fn what_is_below_a_process_is_found_also_when_the_reading_is_torn() {
-        let stat = |pid, parent| Stat {
-            pid,
-            parent,
-            is_dead: false,
-            cpu_ticks: 1,
-            begin_ticks: 1,
-        };
-        let pids = |all: &[Stat], pid| -> Vec<u32> {
-            let mut pids: Vec<u32> = below(all, pid).iter().map(|stat| stat.pid).collect();
-            pids.sort_unstable();
-            pids
-        };
-        let all = [stat(1, 0), stat(2, 1), stat(3, 2), stat(4, 2), stat(5, 1)];
-        assert_eq!(pids(&all, 2), [3, 4]);
-        assert_eq!(pids(&all, 1), [2, 3, 4, 5]);
-        assert!(pids(&all, 9).is_empty());
-        // An id that was used again meanwhile.
-        assert_eq!(pids(&[stat(2, 3), stat(3, 2)], 2), [2, 3]);
     }
 
     #[test]

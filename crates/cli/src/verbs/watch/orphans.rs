@@ -2,6 +2,7 @@
 //! that puts itself into the background.
 
 use event::{Error, Result, plain_text};
+use host::processes::{Stat, stats};
 use rustix::process::{getpid, set_child_subreaper};
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ pub(super) fn adopt() -> Result<()> {
 /// A process whose parents have ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::verbs) struct Orphan {
-    pub pid: i32,
+    pub pid: u32,
     pub comm: String,
 }
 
@@ -36,30 +37,23 @@ impl Orphan {
 
 /// Our children that have not ended, but for one of them.
 pub(super) fn orphans(command: u32) -> Vec<Orphan> {
-    let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let stats = folders.filter_map(|folder| std::fs::read(folder.path().join("stat")).ok());
-    let found = stats.filter_map(|stat| child_of(&stat, getpid().as_raw_pid()));
+    let own = std::process::id();
+    let is_one = |stat: &Stat| stat.parent == own && !stat.is_dead && stat.pid != command;
+    let found = stats().into_iter().filter(is_one);
     let mut found: Vec<Orphan> = found
-        .filter(|one| one.pid.cast_unsigned() != command)
+        .map(|stat| Orphan {
+            pid: stat.pid,
+            comm: name(stat.pid),
+        })
         .collect();
     found.sort_by_key(|one| one.pid);
     found
 }
 
-/// The process of a line of `/proc/PID/stat` (proc_pid_stat(5)), if it has that parent and lives.
-fn child_of(stat: &[u8], parent: i32) -> Option<Orphan> {
-    let open = stat.iter().position(|byte| *byte == b'(')?;
-    let close = stat.iter().rposition(|byte| *byte == b')')?;
-    let pid = std::str::from_utf8(stat.get(..open)?).ok()?;
-    let mut rest = std::str::from_utf8(stat.get(close + 1..)?)
-        .ok()?
-        .split_whitespace();
-    let lives = !matches!(rest.next()?, "Z" | "X");
-    let is_child = rest.next()?.parse() == Ok(parent);
-    (lives && is_child).then(|| Orphan {
-        pid: pid.trim().parse().unwrap_or_default(),
-        comm: plain_text(stat.get(open + 1..close).unwrap_or_default()),
-    })
+/// How a process calls itself.
+fn name(pid: u32) -> String {
+    let comm = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    plain_text(comm.trim_ascii_end())
 }
 
 /// What is said of them.
@@ -86,22 +80,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_that_lives_is_found_whatever_it_is_called() {
-        let check = |stat: &str, expect: Option<(i32, &str)>| {
-            let found = child_of(stat.as_bytes(), 7);
-            let found = found.as_ref().map(|one| (one.pid, one.comm.as_str()));
-            assert_eq!(found, expect, "{stat}");
-        };
-        check("42 (dmn) S 7 42 42 0", Some((42, "dmn")));
-        check("42 (a) b (c) R 7 42", Some((42, "a) b (c")));
-        check("42 (dmn) S 1 42", None);
-        check("42 (dmn) Z 7 42", None);
-        check("", None);
+    fn a_child_that_lives_is_found() {
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("1000").spawn().expect("sleep starts");
+        // It may not have become that program yet.
+        let is_it = |one: &Orphan| one.pid == child.id() && !one.comm.is_empty();
+        assert!(orphans(0).iter().any(is_it));
+        assert!(!orphans(child.id()).iter().any(is_it));
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        let pid = child.id();
+        assert!(!orphans(0).iter().any(|one| one.pid == pid));
     }
 
     #[test]
     fn all_have_the_command_that_watches_them_and_few_are_named() {
-        let orphans = |count: i32| {
+        let orphans = |count: u32| {
             let orphans = (1..=count).map(|pid| Orphan {
                 pid,
                 comm: "dmn".into(),
