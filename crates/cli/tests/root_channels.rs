@@ -84,11 +84,7 @@ fn an_event_comes_in_its_channel_alone_in_each_archive_of_one_trace() {
         "{status}"
     );
     night.says("stop", &[]);
-    let mut archives: Vec<_> = std::fs::read_dir(night.output())
-        .expect("archives")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    archives.sort();
+    let archives = night.archives();
     assert_eq!(archives.len(), 2);
     let mut seen = Vec::new();
     for archive in &archives {
@@ -142,8 +138,7 @@ fn what_a_full_channel_refuses_lies_in_a_hole_that_the_trace_states() {
         other.wait().expect("it ends");
     }
     night.says("stop", &[]);
-    let archive = std::fs::read_dir(night.output()).expect("archives").next();
-    let (all, _) = read(&archive.expect("one").expect("an entry").path());
+    let (all, _) = read(&night.archives()[0]);
     let (seen, lost) = read(&trace);
     let lost_count: u64 = lost.iter().filter_map(|one| one.count).sum();
     assert!(

@@ -96,9 +96,7 @@ fn so_do_a_session_and_a_flight_recorder() {
             night.says("snapshot", &[]);
         }
         night.says("stop", &[]);
-        let archives = std::fs::read_dir(night.output()).expect("archives");
-        let archives = archives.map(|entry| entry.expect("an entry").path());
-        let traces: Vec<_> = archives.filter(|path| path.is_dir()).collect();
+        let traces = night.archives();
         assert!(!traces.is_empty());
         traces.iter().for_each(|trace| check(trace));
     }

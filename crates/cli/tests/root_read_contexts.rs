@@ -237,9 +237,7 @@ fn so_it_has_in_the_archives_of_a_session() {
     let printed = run(&mut Command::new(program()));
     night.says("rotate", &[]);
     night.says("stop", &[]);
-    let archives = std::fs::read_dir(night.output()).expect("archives");
-    let archives = archives.map(|entry| entry.expect("an entry").path());
-    let traces: Vec<PathBuf> = archives.filter(|path| path.is_dir()).collect();
+    let traces = night.archives();
     assert_eq!(traces.len(), 2);
     check(&traces, &printed);
 }

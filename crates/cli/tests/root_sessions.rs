@@ -115,11 +115,7 @@ fn an_archive_ends_where_the_next_one_begins() {
         night.says("rotate", &[]);
     }
     night.says("stop", &[]);
-    let mut archives: Vec<_> = std::fs::read_dir(night.output())
-        .expect("archives")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    archives.sort();
+    let archives = night.archives();
     let times = |archive: &Path, filter: &str| -> Vec<u64> {
         let archive = archive.to_str().expect("UTF-8");
         let text = night.rtscope(&["cat", archive, "--clock-cycles", "--filter", filter]);

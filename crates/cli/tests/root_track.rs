@@ -44,6 +44,15 @@ fn value<'l>(line: &'l str, field: &str) -> &'l str {
     rest.split([',', ' ']).next().unwrap_or_default()
 }
 
+/// A second of what these do, as `t` in the folder.
+fn record_a_second(whom: &str, folder: &Path) -> Output {
+    let words = ["record", "--track", whom, "--events", "sched"];
+    rtscope(
+        &[&words[..], &["--duration", "1s", "-o", "t"]].concat(),
+        folder,
+    )
+}
+
 #[test]
 fn children_that_were_there_before_are_tracked_with_their_parent() {
     let _alone = testkit::privileged();
@@ -61,18 +70,7 @@ fn children_that_were_there_before_are_tracked_with_their_parent() {
         .read_line(&mut child)
         .expect("a number");
     let whom = format!("pid:{}", parent.0.id());
-    let words = [
-        "record",
-        "--track",
-        &whom,
-        "--events",
-        "sched",
-        "--duration",
-        "1s",
-        "-o",
-        "t",
-    ];
-    let recorded = rtscope(&words, scene.path());
+    let recorded = record_a_second(&whom, scene.path());
     run(Command::new("kill").arg(child.trim()));
     assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
     let came = cat(&scene.path().join("t"), "$name == \"sched_switch\"");
@@ -220,12 +218,7 @@ fn who_joins_a_group_later_is_tracked_and_its_session_says_so_in_each_archive() 
     let second = pid_of(one());
     night.says("stop", &[]);
     std::fs::remove_dir(&group).expect("nobody is in it");
-    let mut archives: Vec<_> = std::fs::read_dir(night.output())
-        .expect("archives")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.is_dir())
-        .collect();
-    archives.sort();
+    let archives = night.archives();
     for (archive, tid) in archives.iter().zip([first, second]) {
         let switches = cat(
             archive,
@@ -256,18 +249,9 @@ fn what_runs_for_a_user_is_tracked_and_nobody_else() {
     other.args(["-c", "while /bin/true; do sleep 0.05; done"]);
     let _others = Running(other.spawn().expect("a shell"));
     let whom = format!("user:{USER}");
-    let words = [
-        "record",
-        "--track",
-        &whom,
-        "--events",
-        "sched",
-        "--duration",
-        "1s",
-    ];
-    let recorded = rtscope(&[&words[..], &["-o", "trace"]].concat(), folder.path());
+    let recorded = record_a_second(&whom, folder.path());
     assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
-    let trace = folder.path().join("trace");
+    let trace = folder.path().join("t");
     let execs = cat(&trace, "$name == \"sched_process_exec\"");
     let programs: Vec<_> = execs.iter().map(|line| value(line, "filename")).collect();
     assert!(programs.len() > 3, "{programs:?}");
@@ -372,11 +356,7 @@ fn a_running_session_is_told_whom_to_track_and_whom_no_more_and_each_archive_say
     }
     night.says("stop", &[]);
     child.kill().and_then(|()| child.wait()).expect("it ends");
-    let mut archives: Vec<_> = std::fs::read_dir(night.output())
-        .expect("archives")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    archives.sort();
+    let archives = night.archives();
     let said = archives.iter().map(|archive| {
         let info = rtscope(
             &["info", &archive.to_string_lossy()],

@@ -27,6 +27,15 @@ impl Night {
         self.scene.beside("archives")
     }
 
+    /// Its archives, the first one first.
+    pub fn archives(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.output()).expect("archives");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let mut archives: Vec<_> = paths.filter(|path| path.is_dir()).collect();
+        archives.sort();
+        archives
+    }
+
     /// Where sessions are found again.
     pub fn runtime(&self) -> PathBuf {
         self.scene.beside("runtime/sessions")
