@@ -121,7 +121,7 @@ impl Store {
             most as i64
         ];
         let mut statement = self.connection.prepare_cached(&longest).map_err(refused)?;
-        let rows = statement.query_map(asked, |row| Ok((worst_row(row)?, row.get(20)?)));
+        let rows = statement.query_map(asked, |row| Ok((worst_row(row)?, row.get("interval")?)));
         let rows: Vec<(_, i64)> = rows.and_then(Iterator::collect).map_err(refused)?;
         let with_late = |(row, id): (_, i64)| {
             let worst = self.named(row, &has)?;

@@ -120,8 +120,8 @@ impl Receiver {
                 strangers.came(number, from, &stream);
                 let (count, desk, strangers) = (&count, &desk, &strangers);
                 scope.spawn(move || {
-                    let is_known = || strangers.left(number);
-                    if let Err(error) = self.talk(stream, stop, desk, &is_known) {
+                    let on_known = || strangers.left(number);
+                    if let Err(error) = self.talk(stream, stop, desk, &on_known) {
                         desk.refuse(from, &error.to_string());
                     }
                     strangers.left(number);
@@ -141,13 +141,13 @@ impl Receiver {
         }
     }
 
-    /// One conversation; `is_known` is told when the sender has shown that it has the token.
+    /// One conversation; `on_known` is called when the sender has shown that it has the token.
     fn talk(
         &self,
         mut stream: TcpStream,
         stop: &AtomicBool,
         desk: &Desk<'_>,
-        is_known: &dyn Fn(),
+        on_known: &dyn Fn(),
     ) -> Result<()> {
         let failed = |cause| Error::io("cannot talk to a sender", cause);
         stream.set_nonblocking(false).map_err(failed)?;
@@ -183,7 +183,7 @@ impl Receiver {
             desk.tell_all(peer.take_told());
             if peer.is_known() && !was_known {
                 was_known = true;
-                is_known();
+                on_known();
             }
             if let Err(refusal) = taken {
                 let _ = stream.write_all(&out);
