@@ -1,7 +1,7 @@
 //! What was seen of the cycles of targets that a timer of their own wakes, or others.
 
 use abi::SleepsInside;
-use event::{InOrder, Result, Tid};
+use event::{Result, Tid};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use crate::object;
@@ -17,7 +17,7 @@ pub(crate) fn read(object: &Object) -> Result<Vec<SleepsInside>> {
         found.extend(value.as_deref().and_then(abi::decode_cycles));
     }
     let mut found = of_one_kind(found);
-    found.order_by_key(|one| std::cmp::Reverse(one.worst.duration()));
+    found.sort_by_key(|one| std::cmp::Reverse(one.worst.duration()));
     Ok(found)
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use event::{Cpu, InOrder, Instant, TimeRange};
+use event::{Cpu, Instant, TimeRange};
 use ftrace::{Page, PageLayout};
 
 /// The pages of one CPU from one drain, in order.
@@ -248,7 +248,7 @@ impl History {
                 }),
             }
         }
-        found.cpus.order_by_key(|cpu| cpu.cpu);
+        found.cpus.sort_by_key(|cpu| cpu.cpu);
         found
     }
 }

@@ -10,7 +10,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{EnvValue, Outlet, StagedDir, StreamWriter};
-use event::{Duration, Error, ErrorKind, InOrder, Instant, Result, Tid};
+use event::{Duration, Error, ErrorKind, Instant, Result, Tid};
 use ftrace::{EventName, Instance, Tracefs};
 
 use crate::channels::{self, Channels, Division, channel_names};
@@ -522,7 +522,7 @@ fn run(
             return Err(error);
         }
         stopped?;
-        records.order_by_key(|(_, record)| (record.channel, record.written.cpu));
+        records.sort_by_key(|(_, record)| (record.channel, record.written.cpu));
         Ok(((records, calls?), waited?, ended))
     })
 }

@@ -43,7 +43,7 @@ const INCONCLUSIVE: u8 = 3;
 pub fn finish(result: Result<Outcome>, paint: Paint) -> ExitCode {
     let code = code(&result);
     if let (Err(error), ERROR) = (&result, code) {
-        tell!("{} {error:#}", paint.bad("error:"));
+        note!("{} {error:#}", paint.bad("error:"));
     }
     code.into()
 }

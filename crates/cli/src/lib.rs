@@ -3,8 +3,11 @@
 //! Flags are parsed in two levels: `flags` is what was typed, `options` is what it means. The first
 //! touches no system, so that help and completions need neither root nor a kernel feature.
 
+// `note!` tells on stderr, and does not panic where nobody reads it.
+#![deny(clippy::print_stderr)]
+
 #[macro_use]
-mod tell;
+mod note;
 
 mod completions;
 pub mod demo;

@@ -233,7 +233,7 @@ pub fn request() -> Request {
 pub fn discarded() -> bool {
     let discarded = request() == Request::Discard;
     if discarded {
-        tell!("discarded");
+        note!("discarded");
     }
     discarded
 }

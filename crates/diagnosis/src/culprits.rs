@@ -1,6 +1,6 @@
 //! What a verdict names: who or what made an activation late, the largest first.
 
-use event::{Duration, InOrder};
+use event::Duration;
 
 use crate::finding::{Culprit, LateActivation};
 use crate::term::{Sum, TermKind};
@@ -55,7 +55,7 @@ fn the_most_of_one_task_first(causes: Vec<Sum>) -> Vec<Sum> {
         .map(|cause| kept_off(&causes, cause))
         .collect();
     let mut ranked: Vec<(Duration, Sum)> = lengths.into_iter().zip(causes).collect();
-    ranked.order_by_key(|(length, _)| -length.as_ns());
+    ranked.sort_by_key(|(length, _)| -length.as_ns());
     ranked.into_iter().map(|(_, cause)| cause).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use event::{Cpu, Duration, Error, ErrorKind, InOrder, Instant, Prio, Result, TimeRange};
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result, TimeRange};
 use kernel_state::TaskFilter;
 use trace::{Trace, TraceInfo};
 
@@ -80,7 +80,7 @@ fn answer(mut model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
     for late in &mut activations {
         late.unseen_max = verdict::unseen_max(&model, late);
     }
-    activations.order_by_key(|late| (-late.latency().as_ns(), late.end));
+    activations.sort_by_key(|late| (-late.latency().as_ns(), late.end));
     model.basis.left_out = match query.worst {
         0 => 0,
         _ => left_out,
@@ -146,7 +146,7 @@ fn wanted_hits<'a>(model: &'a Model, query: &Query) -> Vec<&'a Hit> {
         .filter(wanted)
         .filter(fresh)
         .collect();
-    hits.order_by_key(|hit| (-hit.latency().as_ns(), hit.id));
+    hits.sort_by_key(|hit| (-hit.latency().as_ns(), hit.id));
     hits
 }
 
@@ -323,10 +323,10 @@ fn group(
     let mut causes: Vec<_> = by_cause.into_iter().collect();
     if is_open {
         for (_, members) in &mut causes {
-            members.order_by_key(|member| is_kernels(*member));
+            members.sort_by_key(|member| is_kernels(*member));
         }
     }
-    causes.order_by_key(|(signature, members)| {
+    causes.sort_by_key(|(signature, members)| {
         let first = members.first().filter(|_| is_open);
         let by = match first {
             Some(first) => latency(first),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use event::{Cpu, Duration, InOrder, Instant, NumberMap, Prio, TimeRange};
+use event::{Cpu, Duration, Instant, NumberMap, Prio, TimeRange};
 
 use crate::finding::{Grade, Ledger};
 use crate::model::Model;
@@ -176,7 +176,7 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
         waited_as: sum.waiter.map(|(_, prio)| prio),
     };
     let mut terms: Vec<Term> = named.into_iter().map(term).collect();
-    terms.order_by_key(|term| -term.duration.as_ns());
+    terms.sort_by_key(|term| -term.duration.as_ns());
     let range = TimeRange {
         begin: account.origin,
         end: account.end,

@@ -3,7 +3,7 @@
 use kernel_state::{softirq_name, vector_name};
 use std::fmt;
 
-use event::{Cpu, Duration, InOrder, Prio, Tid, TimeRange};
+use event::{Cpu, Duration, Prio, Tid, TimeRange};
 
 use event::evidence::{PreemptionModel, StopKind, TaskRef};
 
@@ -553,6 +553,6 @@ pub(crate) fn sums(terms: &[Term]) -> Vec<Sum> {
             waited_as: term.waited_as,
         });
     }
-    sums.order_by_key(|sum| -sum.duration.as_ns());
+    sums.sort_by_key(|sum| -sum.duration.as_ns());
     sums
 }

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use event::{Cpu, Error, ErrorKind, InOrder, Result};
+use event::{Cpu, Error, ErrorKind, Result};
 
 use crate::recording::{Facts, Parts, Recording, SymbolSource, Tables, left_out};
 use crate::stream::{PageStream, Place};
@@ -184,7 +184,7 @@ fn streams(per_cpu: &Path, layout: &PageLayout) -> Result<(Vec<PageStream>, Vec<
             page_bytes,
         ));
     }
-    streams.order_by_key(PageStream::cpu);
+    streams.sort_by_key(PageStream::cpu);
     // Where no file has anything, none is missing anything.
     if streams.iter().all(|stream| stream.size_bytes() == 0) {
         missing.clear();

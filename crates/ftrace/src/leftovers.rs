@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use event::{Error, InOrder, Result};
+use event::{Error, Result};
 
 use crate::Tracefs;
 use crate::instance;
@@ -52,7 +52,7 @@ impl Leftover {
                 is_meant(pid, &path).then_some(Leftover { name, pid, path })
             })
             .collect();
-        leftovers.order_by(|a, b| a.name.cmp(&b.name));
+        leftovers.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(leftovers)
     }
 

@@ -2,7 +2,7 @@
 
 use abi::monitor::{GROUP_NAMED, GROUP_REAL_TIME, Mode, Phase, PhaseSeries, PhaseWorst};
 use event::evidence::named;
-use event::{Cpu, Duration, InOrder};
+use event::{Cpu, Duration};
 
 use crate::buckets::{Histogram, Linear};
 use crate::kind::Kind;
@@ -235,7 +235,7 @@ fn by_cpu(scope: Scope, phase: Phase, counted: &[&PhaseSeries]) -> Vec<Series> {
             }),
         }
     }
-    all.order_by_key(|series| series.cpu.0);
+    all.sort_by_key(|series| series.cpu.0);
     all
 }
 

@@ -1,7 +1,7 @@
 //! Activations that were over a limit: what a watch beside the monitor said of each, with its
 //! ledger and the snapshot that proves it.
 
-use event::{Cpu, Duration, InOrder, Prio};
+use event::{Cpu, Duration, Prio};
 use serde_json::{Value, json};
 
 use crate::task::Task;
@@ -74,7 +74,7 @@ impl Late {
             Some((text(&sum["text"]), Duration::from_ns(ns)))
         };
         let mut ledger: Vec<_> = list(ledger).filter_map(term).collect();
-        ledger.order_by_key(|(_, duration)| std::cmp::Reverse(*duration));
+        ledger.sort_by_key(|(_, duration)| std::cmp::Reverse(*duration));
         ledger.truncate(LINES_MAX);
         let commands = list(&verdict["advice"]).map(|advice| text(&advice["command"]));
         let steps = list(&hit["steps"]);

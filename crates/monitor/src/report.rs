@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use abi::monitor::{Mode, Phase};
-use event::{Duration, InOrder, Prio, Result};
+use event::{Duration, Prio, Result};
 
 use crate::interval::{Interval, Scope, Worst};
 use crate::store::{Range, Store};
@@ -58,7 +58,7 @@ pub fn report(store: &Store, range: Range, scope: Scope, top: usize) -> Result<S
     text += &missing(&walked);
     walked
         .worst
-        .order_by_key(|worst| std::cmp::Reverse(worst.value));
+        .sort_by_key(|worst| std::cmp::Reverse(worst.value));
     let shown = walked.worst.len().min(top);
     if shown > 0 {
         let _ = writeln!(

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use event::{InOrder, Result};
+use event::Result;
 use timeline::{Index, Kind, Series, Track, UserTrack, UserWhat};
 
 use crate::answers::{TrackRow, Tracks, User};
@@ -170,16 +170,16 @@ fn users(index: &Index, search: &str, offset: usize, limit: usize) -> Tracks {
 fn sort(rows: &mut [Row], by: &str, index: &Index) {
     let task = |row: &Row| &index.tasks[row.place];
     match by {
-        "waits" => rows.order_by_key(|row| Reverse(row.of(Kind::Runnable))),
-        "blocked" => rows.order_by_key(|row| Reverse(row.of(Kind::Idle))),
+        "waits" => rows.sort_by_key(|row| Reverse(row.of(Kind::Runnable))),
+        "blocked" => rows.sort_by_key(|row| Reverse(row.of(Kind::Idle))),
         "name" => rows.sort_by_cached_key(|row| (task(row).comm.clone(), task(row).tid)),
-        "tid" => rows.order_by_key(|row| task(row).tid),
+        "tid" => rows.sort_by_key(|row| task(row).tid),
         // The most urgent first: a lower number goes before.
-        "prio" => rows.order_by_key(|row| {
+        "prio" => rows.sort_by_key(|row| {
             let prio = task(row).prio.unwrap_or(i32::MAX);
             (prio, Reverse(row.run_ns()))
         }),
-        _ => rows.order_by_key(|row| Reverse(row.run_ns())),
+        _ => rows.sort_by_key(|row| Reverse(row.run_ns())),
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::activation::{Activation, ROWS, row, row_end_ns};
 use crate::timed::{BLOCK, Block, Timed, TimedLook};
-use event::InOrder;
 
 /// What many of one kind took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,7 +140,7 @@ pub(crate) fn grid_of_all(
         }
     }
     // Only blocks with one that is long enough are looked into.
-    whole.order_by_key(|block| std::cmp::Reverse(blocks[*block].longest.latency_ns));
+    whole.sort_by_key(|block| std::cmp::Reverse(blocks[*block].longest.latency_ns));
     for block in whole {
         let shortest_ns = grid.worst.last().map_or(0, |late| late.latency_ns);
         if grid.worst.len() >= worst && blocks[block].longest.latency_ns <= shortest_ns {
@@ -182,7 +181,7 @@ pub(crate) fn stats(
             (key, stats)
         })
         .collect();
-    found.order_by_key(|(key, stats)| (std::cmp::Reverse(stats.max_ns), *key));
+    found.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.max_ns), *key));
     found
 }
 

@@ -10,7 +10,6 @@ use crate::look::Look;
 use crate::series::{Numbers, Series};
 use crate::state::{Kind, State};
 use crate::track::{Edge, Track, between};
-use event::InOrder;
 
 /// The version of the bytes.
 pub const TILE_VERSION: u16 = 1;
@@ -184,7 +183,7 @@ fn shared_out(tracks: &[TrackId], put: impl Fn(&TrackId) -> Vec<u8> + Sync) -> V
         all.extend(others.into_iter().flat_map(|other| joined(other.join())));
         all
     });
-    all.order_by_key(|(place, _)| *place);
+    all.sort_unstable_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, part)| part).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use event::{ClassId, EventClass, FieldId, InOrder, Scope};
+use event::{ClassId, EventClass, FieldId, Scope};
 use trace::{EventView, Trace};
 
 use crate::kept::Spill;
@@ -292,7 +292,7 @@ impl Users {
             UserWhat::Spans(lane, _) => lane + 1,
         };
         self.tracks
-            .order_by_key(|track| (track.pid, track.tid, lane(track)));
+            .sort_by_key(|track| (track.pid, track.tid, lane(track)));
         (self.tracks, self.names)
     }
 }

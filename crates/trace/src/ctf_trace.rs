@@ -9,7 +9,7 @@ use ctf::reader::{ClockInfo, PacketIndex, StreamFile, TraceFiles};
 use ctf::writer::EnvValue;
 use ctf::{LOSSES_BETWEEN, LOSSES_KEY};
 use event::evidence::Kind;
-use event::{ClassId, Clock, Cpu, Duration, EventClass, InOrder, Instant, Result, TimeRange};
+use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
 use crate::own_time::OwnTime;
 use crate::silence::{Covered, HOST};
@@ -104,7 +104,7 @@ impl CtfTrace {
                 writer: place.writer,
             });
         }
-        parts.order_by_key(|part| part.domain() != Some(KERNEL));
+        parts.sort_by_key(|part| part.domain() != Some(KERNEL));
         join(&mut parts);
         let base_ns = parts.first().map_or(0, Part::wall_offset_ns);
         let mut first_class = 0;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use event::{Cpu, Duration, InOrder, Instant, TimeRange};
+use event::{Cpu, Duration, Instant, TimeRange};
 
 use crate::{LossCause, Lost, LostFrom};
 
@@ -87,7 +87,7 @@ pub(crate) fn silences(parts: &[Covered]) -> Vec<Lost> {
             all.flatten().collect()
         }
     };
-    lost.order_by_key(|lost| (lost.range.begin, lost.cpu));
+    lost.sort_by_key(|lost| (lost.range.begin, lost.cpu));
     lost
 }
 
@@ -121,7 +121,7 @@ fn of_host(parts: &[&Covered]) -> Vec<Lost> {
 /// What of `whole` none of them covers.
 fn uncovered(parts: &[&Covered], whole: TimeRange) -> Vec<TimeRange> {
     let mut parts = parts.to_vec();
-    parts.order_by_key(|part| part.range.begin);
+    parts.sort_by_key(|part| part.range.begin);
     let (mut ranges, mut known_until) = (Vec::new(), whole.begin);
     let mut latest: Option<&Covered> = None;
     for part in parts {

@@ -8,7 +8,7 @@ use abi::trackers::{
 };
 use abi::{Histogram, raw};
 use event::evidence::tracked::Tracked;
-use event::{Duration, InOrder, Result};
+use event::{Duration, Result};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use super::pair::PairCounts;
@@ -202,7 +202,7 @@ pub(super) fn keys(object: &Object) -> Result<Vec<KeySum>> {
     }
     sums.extend(small_keys(object)?);
     add_rows(object, &mut sums)?;
-    sums.order_by_key(|sum| std::cmp::Reverse((sum.max, sum.count)));
+    sums.sort_by_key(|sum| std::cmp::Reverse((sum.max, sum.count)));
     Ok(sums)
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use ctf::writer::{StreamTotals, StreamWriter};
-use event::{Cpu, InOrder, Instant, Result, TimeRange};
+use event::{Cpu, Instant, Result, TimeRange};
 use ftrace::{Page, PageLayout};
 
 use super::asked::NOTHING_KNOWN;
@@ -156,7 +156,7 @@ impl CpuConverter {
     pub fn without(self, end: Instant, stops: &[TimeRange]) -> Self {
         let ns = |stop: &TimeRange| (nanoseconds(stop.begin), nanoseconds(stop.end));
         let mut stops_ns: Vec<(u64, u64)> = stops.iter().map(ns).collect();
-        stops_ns.order_by_key(|(_, end_ns)| Reverse(*end_ns));
+        stops_ns.sort_unstable_by_key(|(_, end_ns)| Reverse(*end_ns));
         CpuConverter {
             stops_ns,
             end_ns: nanoseconds(end),

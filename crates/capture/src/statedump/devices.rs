@@ -1,6 +1,5 @@
 //! Network interfaces and block devices.
 
-use event::InOrder;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs;
@@ -85,7 +84,7 @@ pub(super) fn block_devices() -> Vec<BlockDevice> {
         })
     };
     let mut found: Vec<_> = entries.flatten().filter_map(device).collect();
-    found.order_by(|one, other| one.name.cmp(&other.name));
+    found.sort_by(|one, other| one.name.cmp(&other.name));
     found
 }
 

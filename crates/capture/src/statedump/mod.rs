@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use ctf::writer::{PayloadWriter, StreamWriter};
-use event::{InOrder, Instant, Result, Tid};
+use event::{Instant, Result, Tid};
 use host::groups::Kept;
 
 use crate::clock;
@@ -136,7 +136,7 @@ impl StateDump {
                 })
             })
             .collect();
-        tasks.order_by_key(|task| task.tid);
+        tasks.sort_by_key(|task| task.tid);
         let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
         let mut interrupts = interrupts(&text);
         for line in &mut interrupts {

@@ -1,6 +1,5 @@
 //! Names of flags and of errors: `flags.tsv` and `errors.tsv`.
 
-use event::InOrder;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -47,7 +46,7 @@ fn set_of(line: &'static str) -> Option<(&'static str, NameSet)> {
         words.map(pair).collect()
     };
     let (values, mut bits) = (list()?, list()?);
-    bits.order_by_key(|(_, value)| std::cmp::Reverse(value.count_ones()));
+    bits.sort_by_key(|(_, value)| std::cmp::Reverse(value.count_ones()));
     let mask = mask as u64;
     Some((name, NameSet { mask, values, bits }))
 }

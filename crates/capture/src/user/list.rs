@@ -2,7 +2,7 @@
 
 use std::time::Duration as StdDuration;
 
-use event::{Error, ErrorKind, InOrder, Result};
+use event::{Error, ErrorKind, Result};
 use ring::{Directory, EventDescription, Liveness};
 
 use super::UserConfig;
@@ -52,7 +52,7 @@ pub fn list(config: &UserConfig) -> Result<(Vec<Listed>, Vec<String>)> {
             Err(error) => refused.push(format!("{error:#}")),
         }
     }
-    listed.order_by(|one, other| (&one.name, one.pid).cmp(&(&other.name, other.pid)));
+    listed.sort_by(|one, other| (&one.name, one.pid).cmp(&(&other.name, other.pid)));
     Ok((listed, refused))
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{HeaderKind, PayloadWriter, StreamMeta, StreamWriter, TraceWriter};
-use event::{ClassId, Cpu, EventClass, Field, FieldType, InOrder, Instant, Integer, Result};
+use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, Result};
 use ring::{LoadedObject, RingFile};
 use rustix::fs::{CWD, Mode, OFlags};
 use symbols::{KERNEL_PAGE, LoadedCode};
@@ -226,7 +226,7 @@ impl ProcessMap {
         };
         let is_new = stream.is_new();
         let mut payload = PayloadWriter::new();
-        self.waiting.order_by_key(|object| object.noticed_ns);
+        self.waiting.sort_by_key(|object| object.noticed_ns);
         let mut begin = begin.max(stream.end());
         // A process can say of an object that it was noticed in a time to come.
         let now_ns = crate::clock::monotonic().as_ns().max(0);

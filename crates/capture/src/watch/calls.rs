@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::evidence::{Hit, LateOne, StepKind, TaskRef};
-use event::{Duration, Error, InOrder, Instant, Result, Tid};
+use event::{Duration, Error, Instant, Result, Tid};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::SleepsInside;
@@ -320,7 +320,7 @@ impl Listener {
         let rank = |hit: &Hit| (self.is_start(hit), !hit.task.prio.is_real_time());
         let about = self.hits.iter().filter(is_about);
         let mut about: Vec<_> = about.map(|hit| (rank(hit), hit)).collect();
-        about.order_by_key(|(rank, hit)| (*rank, Reverse(hit.latency())));
+        about.sort_by_key(|(rank, hit)| (*rank, Reverse(hit.latency())));
         let Some((first, longest)) = about.first().copied() else {
             return Vec::new();
         };

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use abi::Histogram;
-use event::{Duration, InOrder, Instant, TimeRange};
+use event::{Duration, Instant, TimeRange};
 
 /// The windows.
 pub const WINDOWS_MIN: [u32; 3] = [1, 5, 15];
@@ -170,7 +170,7 @@ impl History {
             }
         }
         let mut rows: Vec<WindowRow> = rows.into_values().collect();
-        rows.order_by(|a, b| {
+        rows.sort_by(|a, b| {
             let order = |row: &WindowRow| (row.row.series, row.row.key.is_some());
             order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
         });

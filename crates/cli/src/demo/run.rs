@@ -183,7 +183,7 @@ fn start_jack(
         cpu,
         hog_name: typed.hog_name.clone(),
     };
-    tell!("starting jackd -P 1 -d dummy on {cpu}");
+    note!("starting jackd -P 1 -d dummy on {cpu}");
     Ok(std::thread::spawn(move || {
         let mut experiment = JackExperiment::start(&options)?;
         tid.send(Tid(experiment.victim_tid()))

@@ -1,7 +1,7 @@
 //! `--tui`: what a watch has seen so far, as a whole screen: the worst with what is known of them,
 //! and those who were in the way, by the time that they took.
 
-use event::{Duration, Error, ErrorKind, InOrder, Result};
+use event::{Duration, Error, ErrorKind, Result};
 
 use crate::screen::{Culprit, Kind, Screen, Shown};
 
@@ -106,7 +106,7 @@ impl Seen {
                 total: took,
             }),
         }
-        self.culprits.order_by_key(|one| -one.total.as_ns());
+        self.culprits.sort_by_key(|one| -one.total.as_ns());
     }
 }
 

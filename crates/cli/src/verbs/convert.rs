@@ -54,7 +54,7 @@ pub fn run(typed: &Convert) -> Result<Outcome> {
     walked?;
     let counts = conversion.counts;
     conversion.sink.finish()?;
-    tell!("{}", counts.summary(&options));
+    note!("{}", counts.summary(&options));
     Ok(match counts.is_complete() {
         true => Outcome::Fine,
         false => Outcome::Inconclusive,
@@ -77,13 +77,13 @@ fn raw(path: &Path, options: &ConvertOptions) -> Result<Outcome> {
     let sum = |of: fn(&CpuTotals) -> u64| converted.cpus.iter().map(of).sum::<u64>();
     let (events, lost) = (sum(|cpu| cpu.events), sum(|cpu| cpu.discarded));
     let to = converted.path.display();
-    tell!("{events} events of the kernel's CPUs written to {to}; {lost} lost while recorded");
+    note!("{events} events of the kernel's CPUs written to {to}; {lost} lost while recorded");
     if converted.damages > 0 {
         let damages = converted.damages;
-        tell!("{damages} places could not be read: each is a loss in the trace");
+        note!("{damages} places could not be read: each is a loss in the trace");
     }
     if converted.is_cut {
-        tell!("its recorder was killed, or its disk was full: what came last is not there");
+        note!("its recorder was killed, or its disk was full: what came last is not there");
     }
     Ok(match lost == 0 && !converted.is_cut {
         true => Outcome::Fine,
@@ -145,7 +145,7 @@ impl Conversion<'_> {
         self.counts.damages += 1;
         if self.counts.damages <= DAMAGES_NAMED {
             self.progress.live.clear();
-            tell!(
+            note!(
                 "warning: unreadable: {} at byte {}: {}",
                 damage.file,
                 damage.offset_bytes,

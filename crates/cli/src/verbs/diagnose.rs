@@ -67,7 +67,7 @@ fn name_mutexes(diagnosis: &mut Diagnosis, trace: &Trace) -> Result<()> {
         symbols.object(pid, at, address)
     });
     for problem in symbols.problems() {
-        tell!("warning: {problem}");
+        note!("warning: {problem}");
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
     let comparison = compare_under((&before, &loads_before), (&after, &loads_after));
     let outcome = outcome(&comparison);
     if let Some(apart) = &comparison.loads {
-        tell!(
+        note!(
             "warning: the loads of the recordings differ: what changed cannot be told\n  \
              found: {}\n  \
              fix:  record both beside the same programs, or several on each side (--after)",
@@ -46,7 +46,7 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
         false => print_answer(&comparison_text(&comparison))?,
     }
     if nothing_to_compare(&comparison) {
-        tell!(
+        note!(
             "warning: no task that was asked for was activated in one of the traces (without \
              --task: no real-time task)\n  \
              found: {} activations before, {} after\n  \

@@ -9,7 +9,7 @@ pub(super) fn compile(expr: &Expr, trace: &Trace) -> Result<Filter> {
     let named = expr.naming_functions(|meant| trace.symbols().ranges(meant));
     let filter = Filter::new(&named, trace.classes())?;
     for note in filter.program().notes() {
-        tell!("warning: {note:#}");
+        note!("warning: {note:#}");
     }
     Ok(filter)
 }

@@ -37,7 +37,7 @@ pub fn open_all(roots: &[Root], options: &OpenOptions) -> Result<Trace> {
             "" => String::new(),
             part => format!(" of {part}"),
         };
-        tell!(
+        note!(
             "warning: the metadata{of_part} breaks CTF 1.8, and is read all the same\n  \
              found: {}\n  fix:  rtscope info --strict has all of it, for whoever wrote the tracer",
             found.join("; ")
@@ -51,7 +51,7 @@ fn name_tracked(trace: &Trace) {
     let Some(words) = trace.info().environment.get(TRACKED_TASKS) else {
         return;
     };
-    tell!(
+    note!(
         "note: recorded with --track {}: what other tasks did, and who else had a CPU, is not in \
          it",
         event::plain_text(words.as_bytes())

@@ -15,12 +15,12 @@ pub fn run(typed: &Receive) -> Result<Outcome> {
     let (token, is_new) = Token::read_or_make(&options.token_file)?;
     if is_new {
         let file = options.token_file.display();
-        tell!("made a token: copy {file} to the hosts that record");
+        note!("made a token: copy {file} to the hosts that record");
     }
     let receiver = Receiver::bind(&options.listen, &options.output, token)?;
     let (address, output) = (receiver.address(), options.output.display());
-    tell!("listening at {address}; traces come into {output}");
-    let received = receiver.run(&stop, &|told| tell!("{}", line(told)))?;
+    note!("listening at {address}; traces come into {output}");
+    let received = receiver.run(&stop, &|told| note!("{}", line(told)))?;
     print(&format!(
         "received {} traces, {} of them cut: {} events, {} lost; {} connections refused\n",
         received.whole + received.cut,

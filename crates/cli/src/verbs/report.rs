@@ -90,7 +90,7 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
     };
     warn(&pass);
     for problem in symbols.iter().flat_map(|s| s.borrow().problems().to_vec()) {
-        tell!("warning: {problem}");
+        note!("warning: {problem}");
     }
     let nothing = warn_of_nothing(&pass, &asked, &trace);
     // What lies in a hole nobody knows, and what was not recorded neither.
@@ -336,7 +336,7 @@ fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
                 .to_owned(),
             set => format!("rtscope record --events {set}"),
         };
-        tell!(
+        note!(
             "warning: the trace has no {}: what rests on it is missing\n  fix:  {fix}",
             names.join(", no "),
         );
@@ -353,7 +353,7 @@ fn warn_of_nothing(pass: &Pass, asked: &ReportOptions, trace: &Trace) -> bool {
         return true;
     }
     for name in &pass.strangers {
-        tell!(
+        note!(
             "warning: nothing was found, and no thread of the trace is '{name}' at its end\n  \
              fix:  'rtscope report cputop --limit 0' names them all"
         );
@@ -361,11 +361,11 @@ fn warn_of_nothing(pass: &Pass, asked: &ReportOptions, trace: &Trace) -> bool {
     let periods = !asked.periods.list().is_empty() && pass.periods_completed == 0;
     match (periods, pass.periods_begun) {
         (false, _) => {}
-        (true, 0) => tell!(
+        (true, 0) => note!(
             "warning: no period began\n  fix:  look for the events of its begin with \
              'rtscope cat --filter'"
         ),
-        (true, begun) => tell!(
+        (true, begun) => note!(
             "warning: {begun} periods began and none ended\n  fix:  look for the events of its \
              end with 'rtscope cat --filter'"
         ),
@@ -376,7 +376,7 @@ fn warn_of_nothing(pass: &Pass, asked: &ReportOptions, trace: &Trace) -> bool {
 /// Says what is missing, beside the data.
 fn warn(pass: &Pass) {
     if pass.holes > 0 {
-        tell!(
+        note!(
             "warning: {} events were lost in {}: counts are lower bounds, and what crosses such a \
              place is not counted",
             pass.lost,
@@ -385,11 +385,11 @@ fn warn(pass: &Pass) {
     }
     if pass.periods_refused > 0 {
         let count = pass.periods_refused;
-        tell!(
+        note!(
             "warning: {count} periods were not followed: too many were open, as if they never end"
         );
     }
     if pass.damages > 0 {
-        tell!("warning: {} could not be read", places(pass.damages));
+        note!("warning: {} could not be read", places(pass.damages));
     }
 }

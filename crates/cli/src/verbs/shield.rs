@@ -73,7 +73,7 @@ pub fn run(typed: &flags::Shield) -> Result<Outcome> {
 fn for_boot(is_profile: bool, plan: &Shield) -> Result<Outcome> {
     let root = Path::new(ROOT);
     for note in shield::boot_notes(root) {
-        tell!("warning: {note:#}");
+        note!("warning: {note:#}");
     }
     exit::print(&match is_profile {
         true => shield::tuned_profile(root, plan),
@@ -99,7 +99,7 @@ fn inside(typed: &flags::Shield, plan: &Shield) -> Result<Outcome> {
     let mut plan = plan.clone();
     plan.keeper = begin_ticks(pid).map(|began_ticks| Keeper { pid, began_ticks });
     let refused = shield::apply(Path::new(ROOT), &plan)?;
-    tell_text!("{}", refused_text(&refused));
+    note_text!("{}", refused_text(&refused));
     let ended = run_inside(typed, entrance, &passed_on);
     let undone = shield::undo(Path::new(ROOT))?;
     let status = ended?;

@@ -32,13 +32,13 @@ pub fn run(typed: &flags::View) -> Result<Outcome> {
     let stop = signals::take_over()?;
     let listening = listen(Arc::clone(&served), typed.port)?;
     if !has_page() {
-        tell!(
+        note!(
             "warning: this rtscope was built without its page; the API is there\n  \
              fix:  install Node.js 18 or later, then 'make build' in the source"
         );
     }
     print(&format!("{}\n", listening.url))?;
-    tell!("open it in a browser on this machine; Ctrl-C ends it");
+    note!("open it in a browser on this machine; Ctrl-C ends it");
     let builder = {
         let (served, stop) = (Arc::clone(&served), Arc::clone(&stop));
         std::thread::Builder::new()

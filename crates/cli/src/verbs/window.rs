@@ -49,7 +49,7 @@ pub fn warn_outside(range: TimeRange, trace: &Trace) {
 /// Says where the trace begins and ends to whoever asked for a time at which nothing happened.
 pub fn warn_of_range(trace: &Trace) {
     let whole = trace.range().unwrap_or(TimeRange::ALL);
-    tell!(
+    note!(
         "warning: no event lies in the time range\n  found: the trace goes from {} to {}\n  \
          fix:  give --begin and --end between these, or +SECONDS after the first",
         whole.begin,

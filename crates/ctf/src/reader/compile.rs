@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use event::{ClassId, Error, ErrorKind, EventClass, Field, InOrder, Result, Scope};
+use event::{ClassId, Error, ErrorKind, EventClass, Field, Result, Scope};
 
 use super::bits::{IntLoad, Order, align_up};
 use super::layout::{
@@ -559,7 +559,7 @@ fn named_ranges(mappings: &[Mapping], choices: &[Member]) -> Vec<Range> {
     };
     let mut ranges: Vec<Range> = mappings.iter().filter_map(range).collect();
     // Of several labels of one value the one of the first choice counts.
-    ranges.order_by_key(|range| range.choice);
+    ranges.sort_by_key(|range| range.choice);
     ranges
 }
 

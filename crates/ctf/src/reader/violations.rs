@@ -1,7 +1,6 @@
 //! Where metadata breaks the standard and is read all the same.
 
 use super::lexer::Spot;
-use event::InOrder;
 
 /// More of them are counted only: each is looked up in the text.
 const KEPT_MAX: usize = 100;
@@ -43,7 +42,7 @@ impl Found {
     /// With their lines.
     pub fn placed(self, spot: impl Fn(usize) -> Spot) -> Violations {
         let mut kept = self.kept;
-        kept.order_by_key(|(at, _)| *at);
+        kept.sort_by_key(|(at, _)| *at);
         let place = |(at, what)| Violation {
             line: spot(at).line,
             what,

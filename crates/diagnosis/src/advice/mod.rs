@@ -9,7 +9,7 @@ mod tasks;
 
 pub(crate) use own_work::{may_be_faults, own_work};
 
-use event::{Cpu, Duration, InOrder, Tid};
+use event::{Cpu, Duration, Tid};
 use trace::TraceInfo;
 
 use crate::finding::{Advice, Culprit, LateActivation};
@@ -106,7 +106,7 @@ pub(crate) fn advise(
         }
     }
     if !alone {
-        ranked.order_by_key(|(rank, _)| *rank);
+        ranked.sort_by_key(|(rank, _)| *rank);
     }
     ranked.into_iter().map(|(_, advice)| advice).collect()
 }

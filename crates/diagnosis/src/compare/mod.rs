@@ -23,7 +23,7 @@ mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use event::{Duration, InOrder};
+use event::Duration;
 
 pub use self::cause::{CauseChange, CauseSide, ComparedCause};
 use self::cause::{Lates, Side, activations, cause};
@@ -103,7 +103,7 @@ pub fn compare(before: &[Diagnosis], after: &[Diagnosis]) -> Comparison {
         .map(|(signature, sides)| cause(signature, sides, chance_max, floor));
     let mut causes: Vec<ComparedCause> = compared.collect();
     let worst = |cause: &ComparedCause| cause.before.worst.max(cause.after.worst);
-    causes.order_by_key(|cause| {
+    causes.sort_by_key(|cause| {
         let is_open = cause.change == CauseChange::NotResolved;
         (is_open, std::cmp::Reverse(worst(cause)))
     });

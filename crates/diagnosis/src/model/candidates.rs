@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use event::evidence::TaskRef;
-use event::{Cpu, Duration, InOrder, Instant, TimeRange};
+use event::{Cpu, Duration, Instant, TimeRange};
 
 use super::chain::NodeId;
 use super::tasks::{TaskIndex, Tasks, VersionId};
@@ -196,7 +196,7 @@ impl Candidates {
         let task =
             |(version, count): (VersionId, u64)| Some((tasks.version(version)?.task_ref(), count));
         let mut judged: Vec<_> = counts.into_values().filter_map(task).collect();
-        judged.order_by_key(|(task, count)| (Reverse(*count), task.tid.0));
+        judged.sort_by_key(|(task, count)| (Reverse(*count), task.tid.0));
         judged
     }
 
@@ -234,7 +234,7 @@ impl Candidates {
     /// All that were kept, the worst first.
     pub fn into_worst_first(self) -> Vec<Candidate> {
         let mut candidates: Vec<_> = self.kept().copied().collect();
-        candidates.order_by_key(|candidate| {
+        candidates.sort_by_key(|candidate| {
             let Candidate {
                 latency_ns,
                 end_ns,

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use event::InOrder;
 use serde_json::Value;
 
 use super::{
@@ -190,7 +189,7 @@ fn worst(evaluation: &Value) -> String {
         .flatten()
         .collect();
     let is_behind = |hit: &Value| hit["behind_sample"] == true;
-    hits.order_by_key(|hit| (is_behind(hit), std::cmp::Reverse(latency_ns(hit))));
+    hits.sort_by_key(|hit| (is_behind(hit), std::cmp::Reverse(latency_ns(hit))));
     let mut text = String::from("<h2>The longest, and where their time went</h2>\n");
     let sentences = [
         exceedances_sentence(evaluation),

@@ -1,7 +1,7 @@
 //! An evaluation that several runs made: when each measured, what was between them, and when
 //! samples were over the limit.
 
-use event::{Duration, InOrder};
+use event::Duration;
 use measure::journal::{self, ClockSet, Excursion, LoadState};
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ impl Parts<'_> {
         for (number, part) in self.runs.iter().enumerate() {
             all.extend(part.excursions.iter().map(|one| (number, one)));
         }
-        all.order_by_key(|(_, one)| (std::cmp::Reverse(one.latency_ns), one.at_wall_ns));
+        all.sort_by_key(|(_, one)| (std::cmp::Reverse(one.latency_ns), one.at_wall_ns));
         let cut = all.len().saturating_sub(RunPart::EXCURSIONS_MAX) as u64;
         let left_out: u64 = self.runs.iter().map(|part| part.excursions_left_out).sum();
         all.truncate(RunPart::EXCURSIONS_MAX);

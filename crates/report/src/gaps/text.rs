@@ -1,6 +1,6 @@
 //! Gaps as tables for people.
 
-use event::{Duration, InOrder};
+use event::Duration;
 
 use super::{Gaps, Held, name, noises};
 
@@ -96,7 +96,7 @@ fn cpus(gaps: &Gaps) -> String {
 
 fn longest(explained: &[diagnosis::ExplainedGap]) -> String {
     let mut order: Vec<_> = explained.iter().collect();
-    order.order_by_key(|one| std::cmp::Reverse(one.gap.range.duration()));
+    order.sort_by_key(|one| std::cmp::Reverse(one.gap.range.duration()));
     let mut text = String::from("\nthe longest gaps\n");
     for one in order.into_iter().take(LONGEST_SHOWN) {
         let parts: Vec<String> = one

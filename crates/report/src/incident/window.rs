@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use diagnosis::{LateActivation, TermKind, Verdict};
-use event::{Duration, InOrder};
+use event::Duration;
 use timeline::{Index, Kind, Segment, Track};
 
 use crate::xml::escaped;
@@ -111,7 +111,7 @@ fn rows(window: &Window<'_>, late: &LateActivation) -> Vec<(String, Pieces)> {
     let mut cpus: Vec<usize> = (0..window.index.cpus.len()).collect();
     let here = late.cpu.0 as usize;
     let in_chain = |cpu: usize| late.steps.iter().any(|step| step.cpu.0 as usize == cpu);
-    cpus.order_by_key(|cpu| (*cpu != here, !in_chain(*cpu), *cpu));
+    cpus.sort_by_key(|cpu| (*cpu != here, !in_chain(*cpu), *cpu));
     for cpu in cpus.into_iter().take(CPUS_MAX) {
         let track = &window.index.cpus[cpu];
         rows.push((format!("CPU {cpu}"), window.cpu(track)));

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use event::InOrder;
 use views::reports::{Cell, Table};
 
 use super::bars::distribution;
@@ -269,7 +268,7 @@ fn captures(cell: &Cell) -> Vec<String> {
         return Vec::new();
     };
     let mut captures: Vec<_> = captures.iter().collect();
-    captures.order_by(|(a, _), (b, _)| b.cmp(a));
+    captures.sort_by(|(a, _), (b, _)| b.cmp(a));
     let text = |(name, value): &(String, Option<views::periods::Kept>)| {
         let value = value
             .as_ref()

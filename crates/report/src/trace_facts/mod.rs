@@ -3,7 +3,7 @@
 mod json;
 mod text;
 
-use event::{ClassId, Cpu, InOrder, Instant, Result, TimeRange};
+use event::{ClassId, Cpu, Instant, Result, TimeRange};
 use kernel_state::Unrecorded;
 use kernel_state::bind::Binding;
 use trace::{Damage, Disorder, Item, LossCause, Lost, PartInfo, Trace};
@@ -161,6 +161,6 @@ fn class_counts(trace: &Trace, counts: &[u64]) -> Vec<ClassCount> {
             events: *events,
         })
         .collect();
-    classes.order_by(|a, b| b.events.cmp(&a.events).then(a.name.cmp(&b.name)));
+    classes.sort_by(|a, b| b.events.cmp(&a.events).then(a.name.cmp(&b.name)));
     classes
 }

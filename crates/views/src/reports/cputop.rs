@@ -10,7 +10,6 @@ use super::ordered::Ordered;
 use super::prios::Prios;
 use super::question::Question;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use event::InOrder;
 use kernel_state::{Change, Comm, Holder, Kernel, ProcId, Process, Topic, Topics};
 
 const PER_PROCESS: TableClass = TableClass {
@@ -221,7 +220,7 @@ impl CpuTop {
         });
         let share = |thread: &Thread| share(thread.total_ns, span);
         let mut threads: Vec<&Thread> = self.threads.values().collect();
-        threads.order_by(|a, b| share(b).total_cmp(&share(a)));
+        threads.sort_by(|a, b| share(b).total_cmp(&share(a)));
         for thread in threads {
             if self.options.is_full(table.rows.len()) {
                 break;

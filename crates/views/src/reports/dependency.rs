@@ -11,7 +11,6 @@ use super::question::Question;
 use super::sched::process_cell;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use event::InOrder;
 use kernel_state::{Change, Holder, Kernel, ProcId, Topic, Topics, Waker, sum_up};
 
 const COUNT: Column = Column::count("count", "Times", "waits");
@@ -133,7 +132,7 @@ fn by_total<'a, K>(
     options: &ReportOptions,
 ) -> Vec<(&'a K, &'a Stretches)> {
     let mut rows: Vec<_> = waits.iter().collect();
-    rows.order_by_key(|(_, waits)| std::cmp::Reverse(waits.summary.total_ns));
+    rows.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.summary.total_ns));
     if options.limit > 0 {
         rows.truncate(options.limit);
     }

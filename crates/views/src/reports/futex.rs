@@ -14,7 +14,6 @@ use super::sched::process_cell;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::top::Top;
-use event::InOrder;
 use kernel_state::{Change, Kernel, ProcId, Topic, Topics, Waker};
 
 const ADDRESS: Column = Column::new("futex", "Futex", Kind::Text);
@@ -197,7 +196,7 @@ impl Question for Futexes {
             .iter()
             .filter(|l| l.1.waits.summary.count > 0)
             .collect();
-        contended.order_by_key(|(_, lock)| std::cmp::Reverse(lock.waits.summary.total_ns));
+        contended.sort_by_key(|(_, lock)| std::cmp::Reverse(lock.waits.summary.total_ns));
         for (futex, lock) in contended {
             if self.options.is_full(locks.rows.len()) {
                 break;

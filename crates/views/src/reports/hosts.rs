@@ -5,7 +5,6 @@ use super::kind::{Answers, Lami, PLAIN, ReportKind};
 use super::options::{ReportOptions, Views};
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use crate::hosts::{Crossing, Hosts, Link};
-use event::InOrder;
 
 const CLOCKS: TableClass = TableClass {
     name: "clocks",
@@ -116,7 +115,7 @@ fn longest(hosts: &Hosts, options: &ReportOptions) -> Vec<Vec<Cell>> {
     type Delayed<'a> = (&'a Crossing, (i64, i64));
     let delayed = |one| Some((one, hosts.delay_ns(one)?));
     let mut known: Vec<Delayed<'_>> = hosts.crossings.iter().filter_map(delayed).collect();
-    known.order_by_key(|(_, (delay_ns, _))| std::cmp::Reverse(*delay_ns));
+    known.sort_by_key(|(_, (delay_ns, _))| std::cmp::Reverse(*delay_ns));
     if options.limit > 0 {
         known.truncate(options.limit);
     }

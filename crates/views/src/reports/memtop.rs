@@ -9,7 +9,6 @@ use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::question::Question;
 use super::table::{Cell, Column, Span, Table, TableClass};
-use event::InOrder;
 use kernel_state::{Change, Comm, Kernel, ProcId, Topic, Topics};
 
 const ALLOCATED: TableClass = TableClass {
@@ -93,7 +92,7 @@ impl MemTop {
     fn table(&self, span: Span, class: &'static TableClass, count: fn(&Pages) -> u64) -> Table {
         let mut table = span.table(class);
         let mut threads: Vec<_> = self.threads.values().collect();
-        threads.order_by_key(|pages| std::cmp::Reverse(count(pages)));
+        threads.sort_by_key(|pages| std::cmp::Reverse(count(pages)));
         for pages in threads {
             let process = Cell::Process {
                 name: Some(pages.comm.text()),

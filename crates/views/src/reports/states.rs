@@ -10,7 +10,6 @@ use super::ordered::Ordered;
 use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use event::InOrder;
 use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId, Topic, Topics, WasSoftirq};
 
 const fn duration(key: &'static str, title: &'static str) -> Column {
@@ -301,7 +300,7 @@ impl Question for States {
         let mut threads = span.table(&THREADS);
         let there = self.threads.iter().filter(|(_, thread)| thread.is_there());
         let mut rows: Vec<_> = there.collect();
-        rows.order_by_key(|(_, thread)| -(thread.run_ns + thread.call_ns));
+        rows.sort_by_key(|(_, thread)| -(thread.run_ns + thread.call_ns));
         let nobody = Cell::Process {
             name: None,
             pid: None,

@@ -11,7 +11,6 @@ use super::ordered::Ordered;
 use super::question::Question;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use event::InOrder;
 use kernel_state::{Change, Comm, Kernel, ProcId, Topic, Topics};
 
 const PER_TID: TableClass = TableClass {
@@ -170,7 +169,7 @@ impl Question for SyscallStats {
         let mut total = span.table(&TOTAL);
         let mut tables = Vec::new();
         let mut threads: Vec<_> = self.threads.values().collect();
-        threads.order_by_key(|thread| std::cmp::Reverse(thread.total));
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.total));
         for thread in threads {
             let tid = thread.tid;
             let name = thread.comm.text();
@@ -178,7 +177,7 @@ impl Question for SyscallStats {
             let subtitle = format!("{name} ({pid}, TID: {tid})");
             let mut table = span.subtable(&PER_TID, subtitle);
             let mut calls: Vec<_> = thread.calls.iter().collect();
-            calls.order_by_key(|(_, calls)| std::cmp::Reverse(calls.durations.count));
+            calls.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.durations.count));
             table.rows = calls
                 .into_iter()
                 .map(|(call, calls)| row(kernel, *call, calls))

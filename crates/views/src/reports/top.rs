@@ -1,7 +1,5 @@
 //! The greatest of many, in memory for a few.
 
-use event::InOrder;
-
 /// The items with the greatest keys; of those that tie, the ones with the least rank.
 #[derive(Debug)]
 pub(crate) struct Top<T> {
@@ -45,7 +43,7 @@ impl<T> Top<T> {
 
     fn prune(&mut self) {
         self.entries
-            .order_by(|a, b| b.key.cmp(&a.key).then(a.rank.cmp(&b.rank)));
+            .sort_by(|a, b| b.key.cmp(&a.key).then(a.rank.cmp(&b.rank)));
         if self.keep > 0 && self.entries.len() >= self.keep {
             self.entries.truncate(self.keep);
             self.floor = self.entries[self.keep - 1].key;

@@ -55,7 +55,7 @@ impl Out {
     /// Says on stderr what is missing between the lines before and after.
     pub fn say(&mut self, text: &str) -> Result<()> {
         self.flush()?;
-        tell!("warning: {text}");
+        note!("warning: {text}");
         Ok(())
     }
 }

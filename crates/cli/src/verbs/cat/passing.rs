@@ -70,9 +70,9 @@ fn begun(config: &RecordConfig, is_over: impl Fn() -> bool) -> Option<Option<Liv
 /// What the lines do not show: stdout is theirs.
 fn say_ending(summary: &RecordSummary) {
     for refused in &summary.user.refused {
-        tell!("not recorded: {refused}");
+        note!("not recorded: {refused}");
     }
     if let Some(status) = summary.command_status.filter(|status| !status.success()) {
-        tell!("the command failed: {status}");
+        note!("the command failed: {status}");
     }
 }

@@ -34,7 +34,7 @@ impl Costs {
     pub fn measure(capabilities: &Capabilities) -> Result<Costs> {
         capabilities.require(Verb::Watch)?;
         capabilities.require(Verb::Record)?;
-        tell!("measuring for {} s", (DURATION + STACK_DURATION).as_secs());
+        note!("measuring for {} s", (DURATION + STACK_DURATION).as_secs());
         let config = |waker_stacks| WatchConfig {
             targets: Targets::All,
             threshold: event::Duration::MAX,

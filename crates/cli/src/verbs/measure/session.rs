@@ -77,7 +77,7 @@ pub(super) fn lost_cpu(cpu: Cpu) -> String {
 fn limit_idle(latency: Duration) -> Result<Option<WakeLatency>> {
     match WakeLatency::request(latency) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            tell!("idle CPUs sleep as deep as they like: {error}");
+            note!("idle CPUs sleep as deep as they like: {error}");
             Ok(None)
         }
         other => other,
@@ -118,7 +118,7 @@ impl Session {
         if options.lock_memory
             && let Err(error) = task::lock_memory()
         {
-            tell!("page faults may be among the latencies: {error}; run it with sudo");
+            note!("page faults may be among the latencies: {error}; run it with sudo");
         }
         let wake_latency = options.wake_latency.map(limit_idle).transpose()?;
         let measured = options.plan.threads.iter().filter_map(|thread| thread.cpu);

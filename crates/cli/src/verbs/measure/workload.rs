@@ -248,7 +248,7 @@ impl WatchObserver for Running<'_> {
 
     fn status(&mut self, status: &Status) -> Result<bool> {
         if let Some(complaint) = self.beside.loads.look() {
-            tell!("{complaint}");
+            note!("{complaint}");
         }
         self.beside.intervals.excursions.look_at_clock();
         if self.beside.intervals.is_due(status.elapsed) {

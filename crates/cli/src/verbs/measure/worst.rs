@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use capture::watch::HitReport;
-use event::{Duration, InOrder};
+use event::Duration;
 use host::task::Hurry;
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ impl WorstHits {
             .filter(|line| line.get(NOT_EXPLAINED).is_some());
         let left_out = left_out.count();
         if left_out > 0 {
-            tell!(
+            note!(
                 "{left_out} of the {} worst are not explained: explaining took as long as \
                  measuring did, or somebody stopped it; rtscope diagnose explains their snapshots",
                 lines.len()
@@ -72,7 +72,7 @@ impl WorstHits {
             seen_as: report.seen_as,
             called: report.called.clone(),
         });
-        self.reports.order_by_key(|one| Reverse(one.hit.latency()));
+        self.reports.sort_by_key(|one| Reverse(one.hit.latency()));
         for dropped in self.reports.split_off(self.reports.len().min(self.max)) {
             let Some(snapshot) = dropped.snapshot else {
                 continue;

@@ -56,9 +56,9 @@ pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
         }
         notifier.say("RELOADING=1");
         match MonitorOptions::new(typed).and_then(|new| daemon.reload(new)) {
-            Ok(()) => tell!("settings read again: {}", daemon.plan()),
+            Ok(()) => note!("settings read again: {}", daemon.plan()),
             // What runs, runs on: a mistake in a file ends no recording of months.
-            Err(error) => tell!("the settings stay as they were\n{error:#}"),
+            Err(error) => note!("the settings stay as they were\n{error:#}"),
         }
         notifier.say("READY=1");
     }
@@ -142,7 +142,7 @@ impl<'n> Daemon<'n> {
         };
         daemon.begin();
         give_memory_back();
-        tell!("{}", daemon.plan());
+        note!("{}", daemon.plan());
         notifier.say("READY=1\nWATCHDOG=1");
         Ok(daemon)
     }
@@ -228,7 +228,7 @@ impl<'n> Daemon<'n> {
     fn watch(&mut self) {
         match Watching::start(&self.options) {
             Ok(watching) => self.watching = watching,
-            Err(error) => tell!("{error:#}"),
+            Err(error) => note!("{error:#}"),
         }
     }
 
@@ -333,14 +333,14 @@ impl<'n> Daemon<'n> {
             Appended::Stored => {}
             Appended::StoredAnew => {
                 let path = self.store.path().display();
-                tell!("{path} was removed or moved: begun anew, with this interval");
+                note!("{path} was removed or moved: begun anew, with this interval");
             }
             Appended::Waits(error, waiting) => {
-                tell!("{waiting} closed intervals wait for the store\n{error:#}");
+                note!("{waiting} closed intervals wait for the store\n{error:#}");
             }
             Appended::Lost(error) => {
                 self.lost += 1;
-                tell!("a closed interval is lost, the oldest that waited\n{error:#}");
+                note!("a closed interval is lost, the oldest that waited\n{error:#}");
             }
         }
         let bytes = self.store.bytes().unwrap_or(0);
@@ -368,10 +368,10 @@ impl<'n> Daemon<'n> {
         let closed = format!("{} {what}", self.closed);
         let missing = self.lost + self.store.waiting() as u64;
         if missing > 0 {
-            tell!("{closed} closed; {missing} are lost: the store took none");
+            note!("{closed} closed; {missing} are lost: the store took none");
             return Ok(Outcome::Inconclusive);
         }
-        tell!("{closed} closed; rtscope monitor report has them all");
+        note!("{closed} closed; rtscope monitor report has them all");
         Ok(Outcome::Fine)
     }
 
@@ -434,7 +434,7 @@ fn listen(pages: &Arc<MonitorPages>, options: &MonitorOptions) -> Result<Option<
         Some(Door::Known(address, token)) => serve_known(pages, *address, token.clone())?,
     };
     print(&format!("{}metrics\n", listening.url))?;
-    tell!("{} is the page of it", listening.url);
+    note!("{} is the page of it", listening.url);
     Ok(Some(listening))
 }
 

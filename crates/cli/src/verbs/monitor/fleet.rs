@@ -45,14 +45,14 @@ fn push_to(fleet: &FleetOptions, what: &Push) -> Result<Pushed> {
 /// Says what the fleet will never have; whether there is such.
 fn say_gaps(pushed: &Pushed) -> bool {
     if pushed.missed > 0 {
-        tell!(
+        note!(
             "warning: {} intervals are not in the fleet: the store removed them before they could \
              be pushed\n  fix:  let it keep more (--keep, --keep-size), or push more often",
             pushed.missed
         );
     }
     if pushed.left_out > 0 {
-        tell!(
+        note!(
             "warning: {} intervals were left out: the fleet has an older file of their day, and \
              nobody knows which of them are in it",
             pushed.left_out
@@ -101,7 +101,7 @@ impl Pushing {
             Ok(Ok(pushed)) => {
                 say_gaps(&pushed);
                 if std::mem::take(&mut self.is_away) {
-                    tell!(
+                    note!(
                         "{} is there again: {} intervals",
                         self.fleet.to,
                         pushed.intervals
@@ -109,10 +109,10 @@ impl Pushing {
                 }
             }
             Ok(Err(error)) if !std::mem::replace(&mut self.is_away, true) => {
-                tell!("warning: nothing is pushed; the store keeps it until then\n{error:#}");
+                note!("warning: nothing is pushed; the store keeps it until then\n{error:#}");
             }
             Ok(Err(_)) => {}
-            Err(_) => tell!("warning: a push to {} ended badly", self.fleet.to),
+            Err(_) => note!("warning: a push to {} ended badly", self.fleet.to),
         }
     }
 }

@@ -48,13 +48,13 @@ impl Sending {
         };
         let to = &self.otlp.to;
         match ended.join() {
-            Ok(Ok(())) if std::mem::take(&mut self.is_away) => tell!("{to} is there again"),
+            Ok(Ok(())) if std::mem::take(&mut self.is_away) => note!("{to} is there again"),
             Ok(Ok(())) => {}
             Ok(Err(error)) if !std::mem::replace(&mut self.is_away, true) => {
-                tell!("warning: no metrics are sent; the next ones will have these too\n{error:#}");
+                note!("warning: no metrics are sent; the next ones will have these too\n{error:#}");
             }
             Ok(Err(_)) => {}
-            Err(_) => tell!("warning: sending to {to} ended badly"),
+            Err(_) => note!("warning: sending to {to} ended badly"),
         }
     }
 }

@@ -65,7 +65,7 @@ impl Tracking {
                 Err(error) => {
                     // Once for each time that it fails anew.
                     if !std::mem::replace(&mut running.is_failing, true) {
-                        tell!("{error:#}");
+                        note!("{error:#}");
                     }
                     part.head.lost_tracked += 1;
                     continue;

@@ -96,7 +96,7 @@ impl Watching {
             return false;
         };
         if !std::mem::replace(&mut self.is_told, true) {
-            tell!(
+            note!(
                 "the watch beside the monitor has ended ({status}): counting goes on, and it \
                  begins anew with the next interval"
             );
@@ -161,7 +161,7 @@ fn has_snapshots() -> bool {
     let Some(lack) = capabilities.snapshot_lack() else {
         return true;
     };
-    tell!(
+    note!(
         "no snapshots of what takes longer than --over: {}\n  found: {}\n  fix:  {}",
         lack.what,
         lack.found,

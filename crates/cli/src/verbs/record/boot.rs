@@ -44,7 +44,7 @@ fn words(typed: &Record, memory: BootMemory) -> Result<Outcome> {
     };
     let text = words.text()?;
     print(&format!("{text}\n"))?;
-    tell_text!("{}", remarks(memory, !options.functions.is_empty()));
+    note_text!("{}", remarks(memory, !options.functions.is_empty()));
     Ok(Outcome::Fine)
 }
 

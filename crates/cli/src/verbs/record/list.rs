@@ -29,7 +29,7 @@ pub(super) fn list(options: &RecordOptions) -> Result<Outcome> {
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
     for absent in absent {
-        tell!("{absent}");
+        note!("{absent}");
     }
     Ok(Outcome::Fine)
 }

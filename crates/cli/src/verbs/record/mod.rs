@@ -76,12 +76,12 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     let mut config = config::config(options)?;
     if config.user.is_some() {
         for moved in capture::require_ring_folder()? {
-            tell!("{moved:#}");
+            note!("{moved:#}");
         }
         name_unfinished();
     }
     if typed.flight {
-        config.begun = |config| tell!("keeping the newest events {}", until(config));
+        config.begun = |config| note!("keeping the newest events {}", until(config));
         with_progress(config.command.is_none(), || {
             capture::fly(&config, &capabilities)
         })?;
@@ -112,17 +112,17 @@ pub fn run(typed: &Record) -> Result<Outcome> {
 /// Says that the recording has begun.
 fn begins(config: &RecordConfig) {
     if config.stop.load(Ordering::Acquire) {
-        return tell!("asked to stop before it began: only this moment is recorded");
+        return note!("asked to stop before it began: only this moment is recorded");
     }
     let to = config.to.as_ref();
     let to = to.map_or(String::new(), |to| format!(" to {}", to.address()));
-    tell!("recording{to} {}", until(config));
+    note!("recording{to} {}", until(config));
 }
 
 fn discard(summary: &RecordSummary) -> Result<Outcome> {
     let removed = std::fs::remove_dir_all(&summary.path);
     removed.map_err(|error| Error::io("cannot discard the recording", error))?;
-    tell!("discarded");
+    note!("discarded");
     Ok(Outcome::Fine)
 }
 
@@ -159,7 +159,7 @@ fn members_of(whom: &Whom, says: bool) -> Result<Vec<Tid>> {
     }
     let matched = Matched::find(whom)?;
     if says {
-        tell_text!("{}", matched.text());
+        note_text!("{}", matched.text());
     }
     Ok(matched.tids())
 }
@@ -169,7 +169,7 @@ fn members_of(whom: &Whom, says: bool) -> Result<Vec<Tid>> {
 fn name_unfinished() {
     for Unfinished { path, pid, .. } in capture::left_by_killed_recorders(None) {
         let path = quoted(&path.display().to_string());
-        tell!(
+        note!(
             "a recorder that was killed (process {pid}) left its trace unfinished: \
              rtscope recover {path}"
         );

@@ -8,7 +8,7 @@ use capture::session::{
     self, ArchiveFacts, DeadSession, Reply, Request, SessionName, SessionState, SessionStatus,
     Sessions, ask,
 };
-use event::{Error, ErrorKind, InOrder, Result};
+use event::{Error, ErrorKind, Result};
 use serde::Serialize;
 
 use super::streamed;
@@ -204,11 +204,11 @@ pub(super) fn list(typed: &SessionList) -> Result<Outcome> {
             Err(error) if error.kind() == ErrorKind::NotFound => (),
             Err(error) => {
                 silent += 1;
-                tell!("{error:#}");
+                note!("{error:#}");
             }
         }
     }
-    all.order_by(|a, b| a.name.cmp(&b.name));
+    all.sort_by(|a, b| a.name.cmp(&b.name));
     if typed.json {
         print_json(&ToldAll {
             schema: SCHEMA,

@@ -127,7 +127,7 @@ fn run(typed: &RecordStart, ready: impl FnOnce(&SessionStatus)) -> Result<()> {
     }
     if options.record.user.is_some() {
         for moved in capture::require_ring_folder()? {
-            tell!("{moved:#}");
+            note!("{moved:#}");
         }
     }
     let config = config(options)?;

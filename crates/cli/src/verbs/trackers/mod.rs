@@ -58,7 +58,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let command_line = capture::own_command_line();
     let status = run_trackers(&asked, &capabilities, symbols, &command_line, &mut observer)?;
     if signals::request() == Request::Discard {
-        tell!("discarded");
+        note!("discarded");
         return Ok(Outcome::Fine);
     }
     observer.end(&status)?;

@@ -182,7 +182,7 @@ fn beginning(options: &TrackerOptions, asked: &TrackersOptions) -> String {
 
 impl TrackersObserver for Observer {
     fn armed(&mut self) -> Result<()> {
-        tell!("{}", self.beginning);
+        note!("{}", self.beginning);
         self.command.as_mut().map_or(Ok(()), Command::go)
     }
 
@@ -232,7 +232,7 @@ impl TrackersObserver for Observer {
         {
             self.told_of_silence = true;
             self.live.clear();
-            tell!("warning: {warning}");
+            note!("warning: {warning}");
         }
         self.tell_history(status)?;
         self.live.line(&text::live(status));

@@ -196,7 +196,7 @@ fn guard(pid: u32) -> Result<Outcome> {
     let root = Path::new(ROOT);
     if tune::state(root)?.is_some_and(|state| state.pid == pid) {
         tune::undo(root)?;
-        tell!("rtscope tune was killed: what it tried is taken back");
+        note!("rtscope tune was killed: what it tried is taken back");
     }
     Ok(Outcome::Fine)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use event::{Duration, InOrder};
+use event::Duration;
 use serde_json::{Value, json};
 
 /// Rows that are printed; the others are counted.
@@ -59,7 +59,7 @@ impl Causes {
     /// The most late time first.
     fn ranked(&self) -> Vec<(&Pair, &Tally)> {
         let mut ranked: Vec<_> = self.tallies.iter().collect();
-        ranked.order_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
+        ranked.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
         ranked
     }
 

@@ -172,7 +172,7 @@ impl Command {
         {
             self.ended = Some(Instant::now());
             if !status.success() {
-                tell!("{} failed: {status}", self.name);
+                note!("{} failed: {status}", self.name);
             }
         }
         self.ended

@@ -250,7 +250,7 @@ pub(in crate::verbs) fn may_snapshot(capabilities: &Capabilities, typed: &Watch)
             .fix(lack.fix));
     }
     let (what, found, fix) = (lack.what, lack.found, lack.fix);
-    tell!("{what}\n  found: {found}\n  fix:  {fix}");
+    note!("{what}\n  found: {found}\n  fix:  {fix}");
     Ok(false)
 }
 

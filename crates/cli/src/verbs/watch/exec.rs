@@ -44,7 +44,7 @@ impl Running {
         self.reap();
         if self.children.len() >= AT_ONCE_MAX {
             if self.counts.refused == 0 {
-                tell!(
+                note!(
                     "warning: --exec is not called for each hit: {AT_ONCE_MAX} still run\n  \
                      fix:  'timeout 10' before it ends those that hang"
                 );
@@ -79,7 +79,7 @@ impl Running {
             Ok(Some(status)) => {
                 if !status.success() {
                     if counts.failed == 0 {
-                        tell!("warning: a command of --exec failed: {status}");
+                        note!("warning: a command of --exec failed: {status}");
                     }
                     counts.failed += 1;
                 }
@@ -108,7 +108,7 @@ impl Running {
         let left = self.children.drain(..).map(|child| child.id().to_string());
         let left: Vec<String> = left.collect();
         if !left.is_empty() {
-            tell!(
+            note!(
                 "warning: {} commands of --exec are not over, and run on: process {}\n  \
                  fix:  timeout 10 … in front of it ends those that hang",
                 left.len(),

@@ -153,7 +153,7 @@ impl<'t> Line<'t> {
             let longest = self.texts.iter().map(String::len).max().unwrap_or(0);
             self.bytes.drain(..self.bytes.len() - longest);
             if !std::mem::replace(&mut self.was_told, true) {
-                tell!(
+                note!(
                     "a line of more than {} KiB: it is searched part by part, and of it only what \
                      is around the text is told",
                     LINE_BYTES_MAX / 1024

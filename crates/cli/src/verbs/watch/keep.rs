@@ -80,7 +80,7 @@ impl Keeper {
     fn remove(&mut self, path: &Path) {
         match std::fs::remove_dir_all(path) {
             Ok(()) => self.removed += 1,
-            Err(error) => tell!("warning: cannot remove {}: {error}", path.display()),
+            Err(error) => note!("warning: cannot remove {}: {error}", path.display()),
         }
     }
 

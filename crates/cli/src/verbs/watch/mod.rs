@@ -75,7 +75,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, &capabilities, &command_line, &mut observer)?;
     if signals::request() == Request::Discard {
-        tell!("discarded");
+        note!("discarded");
         return Ok(Outcome::Fine);
     }
     observer.end(&status)?;

@@ -348,7 +348,7 @@ impl Observer {
 
 impl WatchObserver for Observer {
     fn armed(&mut self) -> Result<()> {
-        tell!("{}", self.beginning);
+        note!("{}", self.beginning);
         match (&mut self.command, &mut self.ears) {
             (Some(command), _) => command.go(),
             (None, Some(ears)) => {
@@ -475,10 +475,10 @@ impl Observer {
         }
         if !too_late.is_empty() {
             self.live.clear();
-            tell_text!("{too_late}");
+            note_text!("{too_late}");
         } else if is_nobody && !has_judged && self.looks_at == NOBODY_AFTER {
             self.live.clear();
-            tell_text!(
+            note_text!(
                 "nothing matched after {NOBODY_AFTER:#}:\n{}",
                 matched.hints()
             );

@@ -372,7 +372,7 @@ pub(in crate::verbs) fn meant(options: &mut WatchOptions, whom: &Whom) -> Result
     processes.for_each(|process| options.target.add(process));
     matched.target = options.target.clone();
     options.members = matched.members();
-    tell_text!("{}", matched.text());
+    note_text!("{}", matched.text());
     Ok(matched)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{Base, InOrder, Integer, Name, Result, Scope, WideEncoding};
+use event::{Base, Integer, Name, Result, Scope, WideEncoding};
 use serde_json::Value as Json;
 
 use super::super::compile::refuse;
@@ -422,6 +422,6 @@ fn mappings(json: &Json) -> Result<Vec<Mapping>> {
         }));
     }
     // Of several labels of one value the narrowest comes first.
-    mappings.order_by_key(|mapping| mapping.last - mapping.first);
+    mappings.sort_by_key(|mapping| mapping.last - mapping.first);
     Ok(mappings)
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use event::{InOrder, Result};
+use event::Result;
 use trace::{EventView, Trace};
 
 use super::history::Place;
@@ -137,7 +137,7 @@ impl Across {
             sum.1 += 1;
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
-        sums.order_by_key(|(_, (total_ns, _))| -total_ns);
+        sums.sort_by_key(|(_, (total_ns, _))| -total_ns);
         let mut sum_table = window.table(&SUMS);
         for ((host, what), (total_ns, count)) in sums {
             let mut row = self.cells(&found, host, what);

@@ -17,7 +17,6 @@ mod terms;
 
 use std::rc::Rc;
 
-use event::InOrder;
 use trace::Trace;
 
 use limits::{NODES_MAX, STEPS_MAX, what_text};
@@ -144,7 +143,7 @@ impl Question for CriticalPath<'_> {
         let path = self.path(kernel, span.end_ns);
         // In the order in which they come last.
         let mut sums: Vec<_> = path.sums.into_iter().rev().collect();
-        sums.order_by_key(|(_, (total_ns, _))| -total_ns);
+        sums.sort_by_key(|(_, (total_ns, _))| -total_ns);
         let mut sum_table = span.table(&SUMS);
         for ((who, what), (total_ns, count)) in sums {
             sum_table.rows.push(vec![

@@ -3,7 +3,7 @@
 //! it.
 
 use event::evidence::TaskRef;
-use event::{Duration, InOrder, Prio, Result, Tid, TimeRange};
+use event::{Duration, Prio, Result, Tid, TimeRange};
 use trace::{Item, Lost, Trace};
 
 use super::limits::{NODES_MAX, STEPS_MAX};
@@ -297,7 +297,7 @@ impl Walk {
             pieces,
         };
         let mut parts: Vec<Part> = sums.into_iter().map(part).collect();
-        parts.order_by_key(|part| -part.total.as_ns());
+        parts.sort_by_key(|part| -part.total.as_ns());
         parts
     }
 
@@ -311,7 +311,7 @@ impl Walk {
                 && handler.until_ns > step.begin_ns
         };
         let mut handlers: Vec<&Handler> = handlers.filter(inside).collect();
-        handlers.order_by_key(|handler| handler.from_ns);
+        handlers.sort_by_key(|handler| handler.from_ns);
         let (mut own_ns, mut told_ns) = (step.end_ns - step.begin_ns, step.begin_ns);
         for handler in handlers {
             let until_ns = handler.until_ns.min(step.end_ns);

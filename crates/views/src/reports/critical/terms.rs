@@ -6,7 +6,7 @@
 
 use event::evidence::TaskRef;
 use event::kernel_threads::is_stop_class;
-use event::{Duration, InOrder, Tid};
+use event::{Duration, Tid};
 
 /// A switch takes this at most: so long may a task of a lower priority have the CPU.
 const SWITCH_MAX: Duration = Duration::from_us(10);
@@ -174,7 +174,7 @@ impl Explained {
         };
         let mut terms: Vec<_> = Term::ALL.map(sum).to_vec();
         terms.retain(|(_, total)| *total > Duration::ZERO);
-        terms.order_by_key(|(_, total)| std::cmp::Reverse(*total));
+        terms.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
         terms
     }
 

@@ -10,7 +10,6 @@ use crate::reports::ordered::Ordered;
 use crate::reports::sched::summary;
 use crate::reports::statistics::Summary;
 use crate::reports::table::{Cell, Column, Kind, Span, Table, TableClass};
-use event::InOrder;
 use kernel_state::Kernel;
 
 const MIN_CALL: Column = Column::new("min_latency", "Minimum call latency", Kind::Duration);
@@ -307,7 +306,7 @@ impl Io {
         part: fn(&super::threads::Bytes) -> u64,
     ) -> Table {
         let mut threads: Vec<_> = self.threads.iter().collect();
-        threads.order_by_key(|thread| Reverse(total(thread)));
+        threads.sort_by_key(|thread| Reverse(total(thread)));
         let row = |thread: &Thread| {
             vec![
                 process(thread),
@@ -324,7 +323,7 @@ impl Io {
     fn per_process_block(&self, span: Span, name: &str, bytes: fn(&Thread) -> u64) -> Table {
         let mut threads: Vec<_> = self.threads.iter().collect();
         threads.retain(|thread| bytes(thread) > 0);
-        threads.order_by_key(|thread| Reverse(bytes(thread)));
+        threads.sort_by_key(|thread| Reverse(bytes(thread)));
         let row = |thread: &Thread| vec![process(thread), Cell::Size(bytes(thread))];
         let table = span.subtable(&PER_PROCESS_BLOCK, name);
         self.limited(table, threads.into_iter().map(row))
@@ -361,7 +360,7 @@ impl Io {
         bytes: fn(&FileSum) -> u64,
     ) -> Table {
         let mut used: Vec<_> = files.iter().filter(|(_, file)| bytes(file) > 0).collect();
-        used.order_by_key(|(_, file)| Reverse(bytes(file)));
+        used.sort_by_key(|(_, file)| Reverse(bytes(file)));
         let owner = |(pid, fd): (&i32, &i64)| {
             let mut leaders = self.threads.iter().filter(|thread| thread.tid == *pid);
             let comm = leaders.next_back().map(|thread| thread.comm.text());
@@ -383,13 +382,13 @@ impl Io {
         disks.retain(|disk| disk.requests.count > 0);
         let times = disks.clone();
         let name = |disk: &&super::Disk| Cell::Disk(disk.name.clone());
-        disks.order_by_key(|disk| Reverse(disk.sectors));
+        disks.sort_by_key(|disk| Reverse(disk.sectors));
         let rows = disks
             .iter()
             .map(|disk| vec![name(disk), Cell::Count(disk.sectors)]);
         tables.push(self.limited(span.table(&DISK_SECTORS), rows));
         let mut disks = times.clone();
-        disks.order_by_key(|disk| Reverse(disk.requests.count));
+        disks.sort_by_key(|disk| Reverse(disk.requests.count));
         let rows = disks
             .iter()
             .map(|disk| vec![name(disk), Cell::Count(disk.requests.count)]);
@@ -402,7 +401,7 @@ impl Io {
 
     fn per_interface(&self, span: Span, name: &str, bytes: fn(&Interface) -> u64) -> Table {
         let mut interfaces: Vec<_> = self.interfaces.iter().collect();
-        interfaces.order_by_key(|(_, interface)| Reverse(bytes(interface)));
+        interfaces.sort_by_key(|(_, interface)| Reverse(bytes(interface)));
         let table = span.subtable(&PER_NETIF, name);
         let rows = interfaces.into_iter().map(|(name, interface)| {
             let name = event::plain_text(name);

@@ -8,7 +8,6 @@ use super::period::Period;
 use super::tables::summary_of;
 use crate::reports::histogram::Edges;
 use crate::reports::table::{Cell, Span, Table, TableClass};
-use event::InOrder;
 
 impl PeriodLog {
     pub(super) fn group_freqs(&self, span: Span, group: &Group, groups: &Groups) -> Vec<Table> {
@@ -31,7 +30,7 @@ impl PeriodLog {
 
     pub(super) fn period_freqs(&self, span: Span) -> Vec<Table> {
         let mut defs: Vec<usize> = self.inside(None);
-        defs.order_by_key(|def| self.name(*def));
+        defs.sort_by_key(|def| self.name(*def));
         let durations = |def: usize| {
             let of_def = self.wanted().filter(move |period| period.def == def);
             of_def.map(Period::duration_ns).collect::<Vec<i64>>()
@@ -63,7 +62,7 @@ impl PeriodLog {
         tables: &mut Vec<Table>,
     ) {
         let mut nested: Vec<_> = self.nested(nesting).collect();
-        nested.order_by_key(|(parent, ..)| self.name(*parent));
+        nested.sort_by_key(|(parent, ..)| self.name(*parent));
         // Each kind of distribution stands together, as lttng-analyses has them.
         for global in [false, true] {
             for kind in [

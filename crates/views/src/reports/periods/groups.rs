@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use super::PeriodLog;
 use super::nesting::{Nesting, Sums};
 use super::period::Period;
-use event::InOrder;
 
 /// A kept value with its name, as in `switch.comm` and `jackd`.
 type Kept = (String, String);
@@ -33,7 +32,7 @@ pub(super) struct Groups {
 /// The name of a group.
 pub(super) fn name(kept: &[Kept]) -> String {
     let mut kept: Vec<&Kept> = kept.iter().collect();
-    kept.order_by_key(|(name, _)| name);
+    kept.sort_by_key(|(name, _)| name);
     let all: Vec<String> = kept
         .iter()
         .map(|(n, value)| format!("{n} = {value}"))
@@ -54,7 +53,7 @@ impl PeriodLog {
         let mut all = Vec::new();
         for captures in [&period.begin_captures, &period.end_captures] {
             let mut captures: Vec<_> = captures.iter().filter(|(name, _)| wanted(name)).collect();
-            captures.order_by_key(|(name, _)| name);
+            captures.sort_by_key(|(name, _)| name);
             for (name, value) in captures {
                 let value = value
                     .as_ref()

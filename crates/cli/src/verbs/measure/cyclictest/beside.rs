@@ -65,12 +65,12 @@ impl Beside {
     pub fn look(&self) {
         let [on_stderr, shared] = &self.asked;
         if on_stderr.swap(false, Ordering::Relaxed) {
-            tell_text!("{}", self.text());
+            note_text!("{}", self.text());
         }
         if shared.swap(false, Ordering::Relaxed) {
             match &self.shared {
                 Some(memory) => memory.write(&self.text()),
-                None => tell!("ERROR: rstat_fd not valid"),
+                None => note!("ERROR: rstat_fd not valid"),
             }
         }
     }
@@ -103,7 +103,7 @@ impl Shared {
 
     fn write(&self, text: &str) {
         if let Err(error) = std::fs::write(&self.0, text) {
-            tell!("ERROR: {}: {error}", self.0.display());
+            note!("ERROR: {}: {error}", self.0.display());
         }
     }
 }
@@ -136,7 +136,7 @@ impl Pipe {
         let made = rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0);
         if let Err(error) = made {
             let why = files::words(&error.into());
-            tell!("Error creating fifo {}: {why}", path.display());
+            note!("Error creating fifo {}: {why}", path.display());
             return Ok(None);
         }
         let over = Arc::new(AtomicBool::new(false));

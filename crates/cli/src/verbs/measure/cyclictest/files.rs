@@ -15,12 +15,12 @@ pub(super) fn refused(output: &CyclictestOutput) -> Option<Outcome> {
     if let Some(path) = histogram_file.filter(|_| output.histogram.is_some())
         && let Some(error) = cannot_open(path)
     {
-        tell!("opening histogram file:: {}", words(&error));
+        note!("opening histogram file:: {}", words(&error));
         return Some(Outcome::Code(1));
     }
     let path = output.json_file.as_deref()?;
     let error = cannot_open(path)?;
-    tell!("Failed to open '{}'\n: {}", path.display(), words(&error));
+    note!("Failed to open '{}'\n: {}", path.display(), words(&error));
     let code = error
         .raw_os_error()
         .and_then(|code| u8::try_from(code).ok());

@@ -76,12 +76,12 @@ fn run(words: &[String]) -> Result<Outcome> {
     if let Some(outcome) = files::refused(output) {
         return Ok(outcome);
     }
-    output.warnings.iter().for_each(|line| tell!("{line}"));
+    output.warnings.iter().for_each(|line| note!("{line}"));
     let start_time = date();
     let found = measure(&options, output, &capabilities)?;
     // Not where scripts read cyclictest's lines.
     for line in found.disturbances() {
-        tell!("# {line}");
+        note!("# {line}");
     }
     if let Some(path) = &output.json_file {
         let about = about(output, &capabilities, start_time);
@@ -119,12 +119,12 @@ fn no_smi_counter() -> &'static str {
 fn refuse(refusal: Refusal) -> Result<Outcome> {
     match refusal {
         Refusal::Usage(said, code) => {
-            said.iter().for_each(|line| tell!("{line}"));
+            said.iter().for_each(|line| note!("{line}"));
             exit::print(USAGE)?;
             Ok(Outcome::Code(code))
         }
         Refusal::Fatal(said) => {
-            said.iter().for_each(|line| tell!("{line}"));
+            said.iter().for_each(|line| note!("{line}"));
             Ok(Outcome::Code(1))
         }
         Refusal::Failed(error) => Err(error),

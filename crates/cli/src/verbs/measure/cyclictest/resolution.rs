@@ -15,7 +15,7 @@ pub(super) fn look(clock: Clock, always: bool) {
         return;
     };
     if always || least_ns > reported_ns {
-        tell!("WARN: reported clock resolution: {reported_ns} nsec");
-        tell!("WARN: measured clock resolution approximately: {least_ns} nsec");
+        note!("WARN: reported clock resolution: {reported_ns} nsec");
+        note!("WARN: measured clock resolution approximately: {least_ns} nsec");
     }
 }

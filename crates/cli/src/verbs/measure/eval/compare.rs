@@ -57,7 +57,7 @@ fn unchanged(file: &Path, text: &str) -> Result<()> {
     let hash = std::fs::read_to_string(file.with_file_name(HASH));
     let (found, path) = (file_hash(text), file.display());
     let Ok(hash) = hash else {
-        tell!("nobody can tell whether {path} was changed: there is no {HASH} beside it");
+        note!("nobody can tell whether {path} was changed: there is no {HASH} beside it");
         return Ok(());
     };
     match hash.split_whitespace().next() {

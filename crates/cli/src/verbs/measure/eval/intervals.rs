@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use event::{Duration, InOrder};
+use event::Duration;
 use host::clock::{Clock, WallClock, since_boot_ns};
 use measure::cyclic::{Reader, Reading};
 use measure::histogram::{Histogram, Portion};
@@ -80,14 +80,14 @@ impl Excursions {
         let left_out = cut(&mut self.kept, EXCURSIONS_MAX);
         let left_out = left_out + std::mem::take(&mut self.left_out);
         let mut kept = std::mem::take(&mut self.kept);
-        kept.order_by_key(|one| one.at_wall_ns);
+        kept.sort_by_key(|one| one.at_wall_ns);
         (kept, left_out)
     }
 }
 
 /// Leaves the longest; gives how many went.
 fn cut(kept: &mut Vec<Excursion>, max: usize) -> u64 {
-    kept.order_by_key(|one| Reverse(one.latency_ns));
+    kept.sort_by_key(|one| Reverse(one.latency_ns));
     let cut = kept.len().saturating_sub(max);
     kept.truncate(max);
     cut as u64
@@ -116,7 +116,7 @@ fn write_all(journal: &Journal, lines: &Receiver<Line>) {
         while let Some(first) = waiting.front() {
             if let Err(error) = journal.append(first) {
                 if !std::mem::replace(&mut has_complained, true) {
-                    tell!("what is measured is not kept, were we killed: {error:#}");
+                    note!("what is measured is not kept, were we killed: {error:#}");
                 }
                 break;
             }

@@ -107,7 +107,7 @@ fn decide(typed: &flags::Eval, capabilities: &Capabilities) -> Result<EvalOption
     }
     if capabilities.stand(Verb::Watch).rung.is_none() && options.over.is_some() {
         options.without_explaining();
-        tell!("samples over the budget will not be explained: rtscope doctor says why");
+        note!("samples over the budget will not be explained: rtscope doctor says why");
     }
     Ok(options)
 }

@@ -46,7 +46,7 @@ impl Served {
         }));
         metrics.exceeded(0);
         let listening = serve(Arc::new(MetricsPage(Arc::clone(&metrics))), port)?;
-        tell!("{}metrics tells of closed intervals", listening.url);
+        note!("{}metrics tells of closed intervals", listening.url);
         Ok(Served {
             metrics,
             _listening: listening,

@@ -68,7 +68,7 @@ pub(super) fn plain(
     session.until_over(|_| {
         intervals.excursions.look(&reader, threads);
         if let Some(complaint) = loads.look() {
-            tell!("{complaint}");
+            note!("{complaint}");
         }
     });
     let found = session.finish();
@@ -189,7 +189,7 @@ fn sample(
         std::thread::sleep(LOOK_INTERVAL);
         if let Some(complaint) = beside.loads.look() {
             live.clear();
-            tell!("{complaint}");
+            note!("{complaint}");
         }
         beside.intervals.excursions.look(reader, series.len());
         let now = pauser.measured();

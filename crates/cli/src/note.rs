@@ -5,16 +5,16 @@ use std::fmt::Arguments;
 use std::io::Write as _;
 
 /// As `eprintln!`, to whoever still reads.
-macro_rules! tell {
+macro_rules! note {
     ($($words:tt)*) => {
-        $crate::tell::text(format_args!("{}\n", format_args!($($words)*)))
+        $crate::note::text(format_args!("{}\n", format_args!($($words)*)))
     };
 }
 
 /// As `eprint!`, to whoever still reads.
-macro_rules! tell_text {
+macro_rules! note_text {
     ($($words:tt)*) => {
-        $crate::tell::text(format_args!($($words)*))
+        $crate::note::text(format_args!($($words)*))
     };
 }
 
