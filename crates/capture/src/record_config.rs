@@ -7,11 +7,11 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use event::{Cpu, Duration};
+use event::{Cpu, Duration, Result};
 use ftrace::EventName;
 use relay::{Delivered, To};
 
-use crate::channels::{self, Channel};
+use crate::channels::{self, Channel, Division};
 use crate::kernel_ctf::KernelContexts;
 use crate::lanes::CpuRecord;
 use crate::probes::Probe;
@@ -108,6 +108,16 @@ impl RecordConfig {
     /// What the channel with this number is called; the first is 0.
     pub fn channel_name(&self, number: usize) -> &str {
         channels::name(&self.channels, number)
+    }
+
+    /// Whether the kernel with these events has what is asked for, channel by channel.
+    ///
+    /// # Errors
+    /// [`event::ErrorKind::NotFound`] for what it does not have, with names that are near;
+    /// [`event::ErrorKind::InvalidInput`] for an event of two channels.
+    pub fn require_events(&self, available: &[EventName]) -> Result<()> {
+        let first = self.has_first.then_some(&self.events);
+        Division::of(first, &self.channels, available).map(drop)
     }
 
     /// What the state dump has of the memory of processes.

@@ -1,6 +1,7 @@
 //! Ctrl-C: the first stops and reports, the second warns, the third discards, the fourth kills.
-//! SIGTERM counts too, and what comes within a second of the first is the same request: timeout(1)
-//! signals its child and then the group, in which the child is again.
+//! Once what was gathered is complete, the next one leaves it as it is and ends. SIGTERM counts
+//! too, and what comes within a second of the first is the same request: timeout(1) signals its
+//! child and then the group, in which the child is again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,9 @@ const SAME_REQUEST_NS: u64 = 1_000_000_000;
 /// Said at the second request.
 const WARNING: &[u8] = b"\nstopping already; once more discards what was gathered\n";
 
+/// Said at a request that comes behind [`keep`].
+const KEPT: &[u8] = b"\nstopped: the recording is complete, its worst latency was not looked for\n";
+
 /// What the person wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
@@ -34,6 +38,8 @@ pub enum Request {
 enum Reaction {
     Nothing,
     Warn,
+    /// End at once: what was gathered is complete.
+    Leave,
     Die,
 }
 
@@ -43,6 +49,8 @@ struct Requests {
     count: AtomicUsize,
     /// When the first came; zero before.
     first_ns: AtomicU64,
+    /// What was gathered is complete: there is nothing to discard any more.
+    is_complete: AtomicBool,
 }
 
 impl Requests {
@@ -50,6 +58,7 @@ impl Requests {
         Requests {
             count: AtomicUsize::new(0),
             first_ns: AtomicU64::new(0),
+            is_complete: AtomicBool::new(false),
         }
     }
 
@@ -61,6 +70,9 @@ impl Requests {
             .compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) < SAME_REQUEST_NS) {
             return Reaction::Nothing;
+        }
+        if self.is_complete.load(Ordering::Relaxed) {
+            return Reaction::Leave;
         }
         match self.count.fetch_add(1, Ordering::Relaxed) {
             0 | 2 => Reaction::Nothing,
@@ -103,6 +115,11 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
             Reaction::Nothing => {}
             // Who cannot be told is not told.
             Reaction::Warn => drop(rustix::io::write(std::io::stderr(), WARNING)),
+            Reaction::Leave => {
+                give_terminal_back();
+                rustix::io::write(std::io::stderr(), KEPT).ok();
+                low_level::exit(0);
+            }
             Reaction::Die => {
                 give_terminal_back();
                 // Die of it, so that the parent sees why.
@@ -181,6 +198,12 @@ pub fn stop() {
     if let Some(asked) = &*taken {
         asked.store(true, Ordering::Relaxed);
     }
+}
+
+/// What was gathered is complete and was told: from here on a request ends this process at once,
+/// with exit code 0.
+pub fn keep() {
+    REQUESTS.is_complete.store(true, Ordering::Relaxed);
 }
 
 /// SIGALRM ends this process no more, as it does not end cyclictest.
@@ -274,6 +297,26 @@ mod tests {
         check(&[7, 8, 1007], Request::Report, Reaction::Warn);
         check(&[7, 2000, 2001], Request::Discard, Reaction::Nothing);
         check(&[7, 2000, 2001, 2002], Request::Discard, Reaction::Die);
+    }
+
+    #[test]
+    fn what_is_complete_is_left_at_the_next_request_and_never_discarded() {
+        let check = |before_ms: &[u64], behind_ms: &[u64], last: Reaction| {
+            let requests = Requests::new();
+            let add = |ms: &u64| requests.add(ms * 1_000_000);
+            let _ = before_ms.iter().map(add).last();
+            requests.is_complete.store(true, Ordering::Relaxed);
+            assert_eq!(
+                behind_ms.iter().map(add).last(),
+                Some(last),
+                "{before_ms:?}"
+            );
+        };
+        check(&[], &[7], Reaction::Leave);
+        check(&[7], &[1007], Reaction::Leave);
+        // timeout(1)'s second signal, behind a recording that was complete at once.
+        check(&[7], &[8], Reaction::Nothing);
+        check(&[7, 2000], &[2001], Reaction::Leave);
     }
 
     #[test]

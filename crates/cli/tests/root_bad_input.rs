@@ -67,6 +67,18 @@ fn words_without_a_meaning_are_refused_with_a_remedy() {
     );
     check(&["record", "--duration", "0s"], "--duration of zero");
     check(&["record", "--filter", "sched_switch"], "--filter is not");
+    check(&["record", "--events", ""], "--events names nothing");
+    let session = ["record", "start", "night", "--check-config"];
+    check(
+        &[&session[..], &["--events", "nonsuch"]].concat(),
+        "no such event or set",
+    );
+    let pair = "from = 'nonsuch'\nto = 'sched_switch'\nkey = 'pid'\n";
+    std::fs::write(folder.path().join("pair.toml"), pair).expect("written");
+    check(
+        &["monitor", "--check-config", "--config", "pair.toml"],
+        "no such tracepoint",
+    );
     check(
         &["cat", ".", "--filter", "prio =="],
         "the filter cannot be read",

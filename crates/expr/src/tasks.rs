@@ -17,6 +17,8 @@ pub struct RunningTask {
 
 /// The kernel's `TASK_COMM_LEN`.
 const COMM_BYTES: usize = 16;
+/// A task gives itself another name, or becomes another program (include/trace/events/task.h).
+const RENAME: &str = "task_rename";
 /// More CPUs than the kernel can be built for: bounds what a hostile trace makes us keep.
 const CPUS_MAX: usize = 8192;
 
@@ -34,18 +36,25 @@ impl RunningTask {
         }
     }
 
-    /// Its name when it was switched in.
+    /// Its name when it was switched in, or as it was renamed since.
     pub fn comm(&self) -> &[u8] {
         &self.comm[..usize::from(self.comm_len)]
     }
 }
 
-/// Follows the switches of all CPUs.
+/// Follows the switches of all CPUs, and the names that tasks give themselves.
 #[derive(Clone, Debug)]
 pub struct Tasks {
-    /// By class: the fields of a switch.
-    switches: Vec<Option<SwitchFields>>,
+    /// By class: what it says.
+    classes: Vec<Option<Says>>,
     by_cpu: Vec<Option<RunningTask>>,
+}
+
+/// What events of a class say.
+#[derive(Clone, Copy, Debug)]
+enum Says {
+    Switch(SwitchFields),
+    Rename { tid: FieldId, comm: FieldId },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,40 +64,48 @@ struct SwitchFields {
     prio: Option<FieldId>,
 }
 
+impl Says {
+    fn of(class: &EventClass) -> Option<Says> {
+        match class.kernel_name() {
+            SWITCH => Some(Says::Switch(SwitchFields {
+                tid: class
+                    .field("next_tid")
+                    .or_else(|| class.field("next_pid"))?,
+                comm: class.field("next_comm")?,
+                prio: class.field("next_prio"),
+            })),
+            RENAME => Some(Says::Rename {
+                tid: class.field("pid")?,
+                comm: class.field("newcomm")?,
+            }),
+            _ => None,
+        }
+    }
+}
+
 impl Tasks {
     /// Nothing is known yet.
     pub fn new(classes: &[EventClass]) -> Tasks {
-        let fields = |class: &EventClass| {
-            let tid = class
-                .field("next_tid")
-                .or_else(|| class.field("next_pid"))?;
-            Some(SwitchFields {
-                tid,
-                comm: class.field("next_comm")?,
-                prio: class.field("next_prio"),
-            })
-        };
-        let switch =
-            |class| Some(class).filter(|class: &&EventClass| class.kernel_name() == SWITCH);
         Tasks {
-            switches: classes
-                .iter()
-                .map(|class| switch(class).and_then(fields))
-                .collect(),
+            classes: classes.iter().map(Says::of).collect(),
             by_cpu: Vec::new(),
         }
     }
 
     /// Whether events of the class say something.
     pub fn wants(&self, class: ClassId) -> bool {
-        matches!(self.switches.get(class.0 as usize), Some(Some(_)))
+        matches!(self.classes.get(class.0 as usize), Some(Some(_)))
     }
 
     /// Takes in what an event says. The task of a switch itself is the one that it takes away: ask
     /// first, then let it be observed.
     pub fn observe(&mut self, record: &impl Record) {
-        let Some(Some(fields)) = self.switches.get(record.class().0 as usize) else {
-            return;
+        let fields = match self.classes.get(record.class().0 as usize) {
+            Some(Some(Says::Switch(fields))) => fields,
+            Some(Some(Says::Rename { tid, comm })) => {
+                return self.rename(record.i64(*tid), record.text(*comm));
+            }
+            _ => return,
         };
         let Some(cpu) = record
             .cpu()
@@ -103,6 +120,18 @@ impl Tasks {
             self.by_cpu.resize(cpu + 1, None);
         }
         self.by_cpu[cpu] = Some(task);
+    }
+
+    /// Where this task runs, it is called so from now on.
+    fn rename(&mut self, tid: i64, comm: &[u8]) {
+        for task in self
+            .by_cpu
+            .iter_mut()
+            .flatten()
+            .filter(|task| task.tid == tid)
+        {
+            *task = RunningTask::new(tid, comm, task.prio);
+        }
     }
 
     /// Events are missing there, or on any CPU: what was known holds no more.

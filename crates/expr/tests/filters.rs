@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{IRQ, SWITCH, WORK, classes, irq, switch, work};
+use common::{IRQ, SWITCH, WORK, classes, irq, rename, switch, work};
 use event::{ClassId, Cpu, Value};
 use expr::{Expr, Filter, Program, Wants};
 
@@ -297,6 +297,21 @@ fn the_running_task_is_known_from_contexts_and_switches() {
         filter.matches(&switch(0, hog, idle)),
         "a switch is of the task that it takes away"
     );
+    assert!(!filter.matches(&irq(0, 1, "timer")));
+}
+
+#[test]
+fn a_running_task_is_called_as_it_calls_itself_since() {
+    let expr = Expr::parse("$procname == \"hog\" && $tid == 7 && $prio == -61").expect("a filter");
+    let mut filter = Filter::new(&expr, &classes()).expect("it compiles");
+    let (nobody, idle) = (("nobody", 7, -61), ("swapper/0", 0, 20));
+    filter.matches(&switch(0, idle, nobody));
+    // One that another thread renames, and one that does not run.
+    filter.matches(&rename(0, 8, "hog"));
+    assert!(!filter.matches(&irq(0, 1, "timer")));
+    assert!(!filter.matches(&rename(1, 7, "hog")), "nobody runs there");
+    assert!(filter.matches(&irq(0, 1, "timer")), "renamed by another");
+    filter.matches(&rename(0, 7, "other"));
     assert!(!filter.matches(&irq(0, 1, "timer")));
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use capture::{Probe, ProbeKind};
-use event::{Error, Result};
+use event::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
 use super::settings;
@@ -63,6 +63,16 @@ impl Wanted {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for what makes no sense, with its place.
     pub fn new(what: &RecordWhat) -> Result<Wanted> {
+        if what.events.iter().any(|term| term.trim().is_empty()) {
+            // Perhaps a variable of the shell that is not set: the default set is not meant.
+            return Err(
+                Error::new(ErrorKind::InvalidInput, "--events names nothing")
+                    .found("''")
+                    .fix(
+                        "name sets or events, as in --events sched; the default set: leave it out",
+                    ),
+            );
+        }
         let mut wanted = Wanted {
             events: what.events.clone(),
             filters: what.filter.clone(),

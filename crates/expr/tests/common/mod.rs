@@ -115,8 +115,10 @@ fn class(id: u32, name: &str, fields: Vec<Field>) -> EventClass {
 pub const SWITCH: u32 = 0;
 pub const IRQ: u32 = 1;
 pub const WORK: u32 = 2;
+pub const RENAME: u32 = 3;
 
-/// A switch, an interrupt, and an event of an application with every kind of field.
+/// A switch, an interrupt, an event of an application with every kind of field, and a task that
+/// gets another name.
 pub fn classes() -> Vec<EventClass> {
     use Scope::{PacketContext, Payload};
     let comm = || FieldType::Text { size_bytes: 16 };
@@ -134,10 +136,15 @@ pub fn classes() -> Vec<EventClass> {
         field(Payload, "name", FieldType::String),
         field(PacketContext, "cpu_id", unsigned()),
     ];
+    let rename = vec![
+        field(Payload, "pid", signed()),
+        field(Payload, "newcomm", comm()),
+    ];
     vec![
         class(SWITCH, "sched_switch", switch),
         class(IRQ, "irq_handler_entry", irq),
         class(WORK, "app:work", work_fields()),
+        class(RENAME, "task_rename", rename),
     ]
 }
 
@@ -235,6 +242,16 @@ pub fn switch(cpu: u32, prev: (&str, i64, i64), next: (&str, i64, i64)) -> TestE
         time: Some(Instant::from_ns(5)),
         cpu: Some(Cpu(cpu)),
         values,
+    }
+}
+
+/// A task gets another name, by who runs on the CPU.
+pub fn rename(cpu: u32, tid: i64, name: &str) -> TestEvent {
+    TestEvent {
+        class: ClassId(RENAME),
+        time: Some(Instant::from_ns(6)),
+        cpu: Some(Cpu(cpu)),
+        values: vec![Value::Signed(tid), text(name)],
     }
 }
 

@@ -210,7 +210,7 @@ impl Report<'_> {
             }
         }
         if !self.left.is_empty() {
-            text.push_str(&left_lines(&self.left));
+            text.push_str(&left_lines(&self.left, bpf_host::is_in_first_namespace()));
         }
         if let Some(cleaned) = &self.cleaned {
             text.push_str(&cleaned_lines(cleaned));
@@ -298,8 +298,16 @@ fn lack_lines(indent: &str, lack: &Lack, paint: Paint) -> String {
 /// So many are listed; the others are counted.
 const LEFT_MAX: usize = 10;
 
-fn left_lines(left: &[Leftover]) -> String {
-    let mut text = "\nkilled runs left\n".to_owned();
+/// `sees_all`: no process is hidden from us by a PID namespace.
+fn left_lines(left: &[Leftover], sees_all: bool) -> String {
+    let mut text = match sees_all {
+        true => "\nkilled runs left\n".to_owned(),
+        false => {
+            "\nperhaps left by killed runs: this PID namespace hides the processes of others, \
+                  which may still record\n"
+                .to_owned()
+        }
+    };
     for Leftover { kind, path, pid } in left.iter().take(LEFT_MAX) {
         let is_trace = Unfinished::at(Path::new(path)).is_some();
         let advice = match kind {

@@ -18,6 +18,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use event::{Error, ErrorKind, Result};
+use ftrace::Tracefs;
 use monitor::{Format, Range, Store, export, export_osadl, report};
 
 use crate::exit::{Outcome, print, stdout_error, write_error};
@@ -29,6 +30,10 @@ pub fn run(typed: &Monitor) -> Result<Outcome> {
     match &typed.what {
         None if typed.check_config => {
             let options = MonitorOptions::new(typed)?;
+            if let (Some(question), Ok(_)) = (&options.pair, Tracefs::find()) {
+                // Events that are not there are told now, not when the daemon starts.
+                capture::watch::pair(question)?;
+            }
             let every = options.every;
             let store = options.store.display();
             print(&format!(

@@ -82,14 +82,14 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     }
     if typed.flight {
         config.begun = |config| note!("keeping the newest events {}", until(config));
-        with_progress(config.command.is_none(), || {
+        with_progress("", config.command.is_none(), || {
             capture::fly(&config, &capabilities)
         })?;
         return Ok(Outcome::Fine);
     }
     config.begun = begins;
     let mut members = members_of(&whom, true)?;
-    let summary = with_progress(config.command.is_none(), || {
+    let summary = with_progress("", config.command.is_none(), || {
         capture::record(&config, &capabilities, &capture::own_command_line())
     })?;
     if let Some(delivered) = &summary.delivered {
@@ -105,8 +105,18 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     let members = members.into_iter().map(TaskPattern::Tid).collect();
     question.tasks = question.tasks.or(members);
     let is_asked = !is_nobody || question.tasks.is_explicit();
-    print(&ending(&summary, &config, is_asked.then_some(&question)))?;
+    tell(&summary, &config, is_asked.then_some(&question))?;
     Ok(Outcome::Fine)
+}
+
+/// Says what was recorded, and then what its worst is: that takes longer.
+fn tell(summary: &RecordSummary, config: &RecordConfig, question: Option<&Query>) -> Result<()> {
+    print(&ending(summary, config))?;
+    // Who asks to stop now has the recording, and waits no longer for its worst.
+    signals::keep();
+    print(&with_progress("its worst: ", true, || {
+        answer(summary, config, question)
+    }))
 }
 
 /// Says that the recording has begun.
@@ -177,14 +187,14 @@ fn name_unfinished() {
 }
 
 /// Runs `record` while a line says for how long; a command has the terminal to itself.
-fn with_progress<T>(wanted: bool, record: impl FnOnce() -> T) -> T {
+fn with_progress<T>(what: &'static str, wanted: bool, record: impl FnOnce() -> T) -> T {
     let live = Live::new(wanted);
     let (over, is_over) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let begin = Instant::now();
             while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(PROGRESS_INTERVAL) {
-                live.line(&format!("{:.1} s", begin.elapsed().as_secs_f64()));
+                live.line(&format!("{what}{:.1} s", begin.elapsed().as_secs_f64()));
             }
         });
         let result = record();
@@ -201,10 +211,9 @@ fn until(config: &RecordConfig) -> String {
     }
 }
 
-/// `question`: none where nobody was there whom it asks for.
-fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Query>) -> String {
+/// What was recorded, what was lost, and what can be done about that.
+fn ending(summary: &RecordSummary, config: &RecordConfig) -> String {
     let path = summary.path.display();
-    let typed = quoted(&path.to_string());
     let mut text = String::new();
     // Writing to a String cannot fail, here and below.
     if !summary.cpus.is_empty() {
@@ -235,10 +244,15 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
     if of_rings.sum::<u64>() + summary.calls.lost > 0 && summary.delivered.is_none() {
         text.push_str(&advice(summary, config));
     }
-    if summary.delivered.is_some() {
-        // Nothing is here that could be looked at.
-        return text;
-    }
+    text
+}
+
+/// The worst of what was recorded, and what to type next. `question`: none where nobody was there
+/// whom it asks for.
+fn answer(summary: &RecordSummary, config: &RecordConfig, question: Option<&Query>) -> String {
+    let typed = quoted(&summary.path.display().to_string());
+    let mut text = String::new();
+    // Writing to a String cannot fail, here and below.
     if config.raw {
         // Nothing is known of its events yet.
         let _ = writeln!(text, "next:  rtscope convert {typed} --to ctf -o TRACE");
@@ -277,7 +291,7 @@ fn streamed_ending(
     config: &RecordConfig,
 ) -> Result<Outcome> {
     let stream = StreamStatus::ended(delivered);
-    let text = ending(summary, config, None) + &streamed::text(&stream, "");
+    let text = ending(summary, config) + &streamed::text(&stream, "");
     print_answer(&text)?;
     match stream.rest.is_empty() {
         true => Ok(Outcome::Fine),

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use capture::capabilities;
 use capture::session::{Refusal, SessionConfig, SessionStatus, Sessions};
 use event::{Error, ErrorKind, Result};
+use ftrace::Tracefs;
 use host::capabilities::Verb;
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +31,7 @@ enum Began {
 pub(super) fn start(typed: &RecordStart) -> Result<Outcome> {
     let options = SessionOptions::new(typed)?;
     if typed.check_config {
-        print("the settings make sense\n")?;
-        return Ok(Outcome::Fine);
+        return check_config(options);
     }
     let name = &options.name;
     let sessions = Sessions::of_this_user();
@@ -63,6 +63,24 @@ pub(super) fn start(typed: &RecordStart) -> Result<Outcome> {
                 .fix("see the end of '.log' in the folder of sessions"))
         }
     }
+}
+
+/// Whether the settings make sense, and as far as that can be read here, whether this kernel has
+/// the events.
+fn check_config(options: SessionOptions) -> Result<Outcome> {
+    let available = match options.record.kernel {
+        true => Tracefs::find().and_then(|tracefs| tracefs.available_events()),
+        false => Ok(Vec::new()),
+    };
+    match available {
+        Ok(available) if !available.is_empty() => {
+            config(options)?.record.require_events(&available)?;
+        }
+        Ok(_) => (),
+        Err(error) => note!("whether this kernel has the events was not looked up: {error}"),
+    }
+    print("the settings make sense\n")?;
+    Ok(Outcome::Fine)
 }
 
 /// This program again, with the same words but for one, away from the terminal.
