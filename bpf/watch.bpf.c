@@ -189,7 +189,9 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 // A target is called otherwise from now on, and is none any more.
 static __always_inline void renamed_away(struct task_state *state)
 {
-	COUNT(renamed);
+	// One that does its first work has its maker's name until now.
+	if (state->activation > 1)
+		COUNT(renamed);
 	if (state->phase != PHASE_NONE)
 		drop_unmeant(state, bpf_ktime_get_ns());
 	state->was_target = WAS_NO_TARGET;

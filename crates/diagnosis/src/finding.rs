@@ -259,7 +259,8 @@ impl Basis {
     /// that they were in time.
     pub fn unknown(&self) -> u64 {
         let inside = self.inside.iter().map(|found| found.over);
-        self.may_be_late() + self.unslept + inside.sum::<u64>()
+        let renamed = self.renamed.as_ref().map_or(0, |found| found.activations);
+        self.may_be_late() + self.unslept + inside.sum::<u64>() + renamed
     }
 }
 
@@ -375,6 +376,9 @@ pub struct Basis {
     /// Activations of the tasks asked for that may be late: their task was stopped, perhaps in its
     /// sleep, and nobody knows when that was to end.
     pub stopped_asleep: u64,
+    /// Late activations of tasks that were asked for by a name that they had before; none: there
+    /// are none.
+    pub renamed: Option<Renamed>,
     /// What cannot be told from the end of the work: the longest first.
     pub inside: Vec<SleepsInside>,
     /// Activations that are late, too, and shorter than all that were looked at.
@@ -383,6 +387,43 @@ pub struct Basis {
     pub window: Option<TimeRange>,
     /// The part of it in which activations were looked for.
     pub judged_in: Option<TimeRange>,
+}
+
+/// Activations that are as late as was asked for, of tasks that were meant by the name that they
+/// worked under before, and are called otherwise by then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The task of the longest of them, as it is called then.
+    pub task: TaskRef,
+    /// So many.
+    pub activations: u64,
+    /// The longest of them.
+    pub longest: Duration,
+}
+
+impl Renamed {
+    /// With one more, of `task`.
+    pub(crate) fn with(before: Option<Renamed>, task: TaskRef, length: Duration) -> Renamed {
+        let count = before.as_ref().map_or(0, |before| before.activations);
+        let longest = before.filter(|before| before.longest >= length);
+        let (task, longest) = longest.map_or((task, length), |it| (it.task, it.longest));
+        Renamed {
+            task,
+            activations: count + 1,
+            longest,
+        }
+    }
+}
+
+impl std::fmt::Display for Renamed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (task, longest) = (&self.task, self.longest);
+        match self.activations {
+            1 => write!(f, "an activation of {longest} is not judged")?,
+            all => write!(f, "{all} activations, up to {longest}, are not judged")?,
+        }
+        write!(f, ": {task} was called otherwise before")
+    }
 }
 
 /// A task that its own timer wakes steadily slept in between for what others did: where such a

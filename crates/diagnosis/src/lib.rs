@@ -52,8 +52,8 @@ pub use event::evidence::{
     EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, StopKind, TaskRef,
 };
 pub use finding::{
-    Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, Parts, SleepsInside,
-    StepCheck, Verdict, WaitedMutex, Warning,
+    Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, Parts, Renamed,
+    SleepsInside, StepCheck, Verdict, WaitedMutex, Warning,
 };
 pub use gaps::{ExplainedGap, Gap, Taker, explain_gaps};
 pub use json::{diagnosis_json, hit_json};

@@ -69,6 +69,7 @@ pub(crate) fn warnings(
     let longest = activations.iter().map(LateActivation::latency).max();
     if let Some(longest) = longest {
         warnings.extend(of_sleeps(basis, longest));
+        warnings.extend(of_renamed(basis, longest));
     }
     let censored = activations
         .iter()
@@ -207,6 +208,14 @@ pub(crate) fn record_command(info: &TraceInfo) -> &'static str {
         }
         _ => "rtscope record --events sched,irq,softirq,timer",
     }
+}
+
+/// Tasks that are called otherwise, where that matters as it does for [`of_sleeps`].
+fn of_renamed(basis: &Basis, longest: Duration) -> Option<Warning> {
+    let renamed = basis.renamed.as_ref()?;
+    let matters = basis.threshold.is_some() || renamed.longest > longest;
+    let remedy = format!("--tid {} judges it under all its names", renamed.task.tid);
+    matters.then(|| warning(renamed.to_string(), &remedy))
 }
 
 fn warning(what: String, remedy: &str) -> Warning {

@@ -75,7 +75,7 @@ impl Says {
                 prio: class.field("next_prio"),
             })),
             RENAME => Some(Says::Rename {
-                tid: class.field("pid")?,
+                tid: class.field("pid").or_else(|| class.field("tid"))?,
                 comm: class.field("newcomm")?,
             }),
             _ => None,

@@ -194,6 +194,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "long_start_ups": finding.long_start_ups,
             "unslept": finding.unslept,
             "passed": finding.passed,
+            "renamed": finding.renamed,
             "locks_known": finding.locks_known,
             "threads": finding.threads,
             "within": finding.within,

@@ -9,7 +9,7 @@ pub use hit::hit_json;
 use hit::{stack_json, steps_json, task_json};
 
 use crate::{
-    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, Parts, SleepsInside, Stack,
+    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, Parts, Renamed, SleepsInside, Stack,
     StepCheck, Sum, TaskRef, Term, TermKind, Verdict, WaitedMutex, Warning,
 };
 
@@ -49,6 +49,7 @@ fn basis_json(basis: &Basis) -> Value {
         "unslept": basis.unslept,
         "unknown_wakers": basis.unknown_wakers,
         "stopped_asleep": basis.stopped_asleep,
+        "renamed": basis.renamed.as_ref().map(renamed_json),
         "sleeps_inside": basis.inside.iter().map(inside_json).collect::<Vec<_>>(),
         "left_out": basis.left_out,
         "until": basis.until.name(),
@@ -59,6 +60,14 @@ fn basis_json(basis: &Basis) -> Value {
 
 fn judged_json((task, activations): &(TaskRef, u64)) -> Value {
     json!({"task": task_json(task), "activations": activations})
+}
+
+fn renamed_json(renamed: &Renamed) -> Value {
+    json!({
+        "task": task_json(&renamed.task),
+        "activations": renamed.activations,
+        "longest_ns": renamed.longest.as_ns(),
+    })
 }
 
 fn inside_json(inside: &SleepsInside) -> Value {

@@ -9,11 +9,11 @@ use super::candidates::{Candidate, End};
 use super::chain::NodeId;
 use super::tasks::{Run, TaskIndex, TaskState, Version};
 use crate::StepKind;
-use crate::finding::SleepsInside;
+use crate::finding::{Renamed, SleepsInside};
 use crate::origins::Origin;
 use crate::query::Until;
 use event::evidence::{Asleep, Blocked, BlockedOn, StopKind, Stopped};
-use event::{Cpu, Instant, Tid};
+use event::{Cpu, Duration, Instant, Tid};
 use kernel_state::bind::STOPPED_ASLEEP_NS_MAX;
 use kernel_state::{Kernel, Pause, ProcId, Stopper};
 
@@ -110,6 +110,9 @@ impl Builder {
     /// `task` leaves its CPU, of which it is not told yet.
     pub(super) fn work_pauses(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, pause: Pause) {
         if self.until == Until::SwitchIn {
+            if pause == Pause::Done {
+                self.tasks.state(task).worked_ns = Some(now_ns);
+            }
             return;
         }
         let state = &mut self.tasks.states[task.0 as usize];
@@ -155,6 +158,7 @@ impl Builder {
             Pause::Done | Pause::Gone if wanted && starts => {
                 self.started((cpu, now_ns), task, pause == Pause::Done);
             }
+            Pause::Done | Pause::Gone if !starts => self.renamed((cpu, now_ns), task),
             Pause::Done | Pause::Gone => {}
         }
         if pause == Pause::Done {
@@ -384,8 +388,26 @@ impl Builder {
 
     /// Offers an activation of a task that is asked for.
     pub(super) fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
-        if let Some(candidate) = self.candidate_of(cpu, end_ns, task, end) {
-            self.offer(candidate, task);
+        match self.candidate_of(cpu, end_ns, task, end) {
+            Some(candidate) => self.offer(candidate, task),
+            None => self.renamed((cpu, end_ns), task),
+        }
+    }
+
+    /// An activation is over: it is counted where it is late, and its task is asked for by a name
+    /// that it had before.
+    fn renamed(&mut self, (cpu, end_ns): (u32, i64), task: TaskIndex) {
+        let state = &self.tasks.states[task.0 as usize];
+        let version = self.tasks.version(state.version);
+        let version = version.filter(|version| version.was_wanted);
+        let first = self.arena.get(state.chain);
+        if let (Some(version), Some(first)) = (version, first)
+            && self.candidates.may_be_late(end_ns - first.origin_ns)
+            && self.candidates.is_asked_for(cpu, end_ns)
+        {
+            let length = Duration::from_ns(end_ns - first.origin_ns);
+            let (before, task) = (self.basis.renamed.take(), version.task_ref());
+            self.basis.renamed = Some(Renamed::with(before, task, length));
         }
     }
 

@@ -63,6 +63,7 @@ impl Builder {
                 let task = self.tasks.find(tid, cpu);
                 if let (Some(task), Some(comm)) = (task, fields.comm(event)) {
                     self.tasks.rename(task, comm);
+                    self.tasks.runs_another(task);
                     self.mark(cpu, now_ns, false);
                 }
             }

@@ -29,6 +29,8 @@ pub(crate) struct Version {
     comm_len: u8,
     /// The query asks for its activations.
     pub wanted: bool,
+    /// The query asks for its thread by the name that it worked under before, and no longer.
+    pub was_wanted: bool,
     /// It only passes work on.
     pub passes: bool,
     /// A stop-class thread.
@@ -547,6 +549,25 @@ impl Tasks {
         }
     }
 
+    /// Whether a task that is called `comm` from here on worked under a name that was asked for.
+    /// One that has done no work yet had its maker's name.
+    fn was_wanted(&self, task: TaskIndex, comm: &[u8]) -> bool {
+        let state = &self.states[task.0 as usize];
+        let before = self.version(state.version);
+        before.is_some_and(|before| {
+            let is_renamed = before.comm() != comm && state.worked_ns.is_some();
+            before.was_wanted || before.wanted && is_renamed
+        })
+    }
+
+    /// Another program is no thread that is called otherwise.
+    pub fn runs_another(&mut self, task: TaskIndex) {
+        let version = self.states[task.0 as usize].version;
+        if let Some(version) = self.versions.get_mut(version.0 as usize) {
+            version.was_wanted = false;
+        }
+    }
+
     fn add_version(&mut self, of: TaskIndex, tid: Tid, comm: &[u8], prio: Prio) -> VersionId {
         let task = self.named(tid, comm, prio);
         let (wanted, passes) = (self.filter.matches(&task), task.passes_work_on());
@@ -556,6 +577,7 @@ impl Tasks {
                 .recorded
                 .as_ref()
                 .is_none_or(|all| all.contains(&tid.0));
+        let was_wanted = !wanted && self.was_wanted(of, comm);
         let stop = passes && is_stop_class(comm) && prio.0 <= 0;
         let mut bytes = [0; 16];
         bytes[..comm.len()].copy_from_slice(comm);
@@ -565,6 +587,7 @@ impl Tasks {
             comm: bytes,
             comm_len: comm.len() as u8, // at most 16
             wanted,
+            was_wanted,
             passes,
             stop,
             came: None,

@@ -67,6 +67,23 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
     if let Some(start_ups) = long_start_ups(basis.long_start_ups, basis.unslept) {
         let _ = write!(text, " {start_ups}.");
     }
+    text += &may_be_late(basis);
+    let slept = basis.inside.iter().filter(|found| found.over > 0);
+    let slept: Vec<String> = slept.map(ToString::to_string).collect();
+    if !slept.is_empty() {
+        text = format!("Inconclusive: {}. Else: {text}", slept.join("; "));
+    }
+    if basis.holes > 0 {
+        let places = kernel_state::places(basis.holes);
+        let _ = write!(text, " What is missing in {places} is not judged.");
+    }
+    text
+}
+
+/// Activations of which nobody knows whether they were late, and why: a sentence each.
+fn may_be_late(basis: &Basis) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
     if basis.unwoken > 0 {
         let unwoken = counted(basis.unwoken, "activation");
         let _ = write!(
@@ -95,14 +112,13 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
             " {stopped} may be late: they were stopped, perhaps before they were due."
         );
     }
-    let slept = basis.inside.iter().filter(|found| found.over > 0);
-    let slept: Vec<String> = slept.map(ToString::to_string).collect();
-    if !slept.is_empty() {
-        text = format!("Inconclusive: {}. Else: {text}", slept.join("; "));
-    }
-    if basis.holes > 0 {
-        let places = kernel_state::places(basis.holes);
-        let _ = write!(text, " What is missing in {places} is not judged.");
+    if let Some(renamed) = &basis.renamed {
+        let tid = renamed.task.tid;
+        let _ = write!(
+            text,
+            " {}; --tid {tid} judges it.",
+            capital(&renamed.to_string())
+        );
     }
     text
 }

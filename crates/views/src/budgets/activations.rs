@@ -66,6 +66,10 @@ impl Checker<'_> {
             work_ns,
             end(own_lossy),
         );
+        let responses = |subject: &Subject| matches!(subject, Subject::Response(_));
+        self.named(responses, is_it, &task, begin_ns);
+        let works = |subject: &Subject| matches!(subject, Subject::Work(_));
+        self.named(works, is_it, &task, work_ns);
         self.seen(is_it, &task);
     }
 

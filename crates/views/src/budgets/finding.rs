@@ -50,6 +50,8 @@ pub struct BudgetFinding {
     /// Releases of their timers that passed in samples that are over, and were served over the
     /// limit later: each was a job of its own, which has no sample.
     pub passed: u64,
+    /// Others that are over, of threads that were meant by a name and are called otherwise by then.
+    pub renamed: u64,
     /// The threads whose samples count, by id.
     pub threads: BTreeMap<i32, String>,
     /// The longest sample that counts.

@@ -42,6 +42,9 @@ pub(super) struct Tally {
     pub unslept: u64,
     pub passed: u64,
     pub threads: BTreeMap<i32, String>,
+    /// Threads that were seen at work, by the name that they had.
+    pub worked: BTreeMap<i32, String>,
+    pub renamed: u64,
     pub worst: Option<(i64, i64)>,
     pub inside: Option<SleepsInside>,
 }
@@ -133,6 +136,14 @@ impl Tally {
                 self.passed
             ));
         }
+        let over = over + u128::from(self.renamed);
+        if self.renamed > 0 && may_break(over) {
+            return Some(format!(
+                "{} more were over, of threads that were called otherwise by then; a rule of their \
+                 tid judges them",
+                self.renamed
+            ));
+        }
         let inside = self.inside.as_ref().map_or(0, |inside| inside.over);
         (inside > 0 && may_break(over + u128::from(inside))).then(|| {
             format!(
@@ -213,6 +224,7 @@ impl Tally {
             long_start_ups: self.long_start_ups,
             unslept: self.unslept,
             passed: self.passed,
+            renamed: self.renamed,
             threads: self.threads,
             worst: self.worst.map(range),
             locks_known,

@@ -9,6 +9,7 @@ mod finding;
 mod handled;
 mod judge;
 mod pace;
+mod renamed;
 mod responses;
 mod rules;
 mod samples;
@@ -243,6 +244,7 @@ impl<'a> Checker<'a> {
     /// An event that it knows.
     fn behind(&mut self, kernel: &Kernel, bound: Option<&Bound>, event: &EventView<'_>) {
         let Some(bound) = bound else { return };
+        self.runs_another(bound, event);
         let Known::Sched(Sched::Wake(kind, ref fields)) = bound.known else {
             return;
         };
@@ -337,6 +339,10 @@ impl<'a> Checker<'a> {
         }
         if made {
             self.starts(&task);
+        }
+        if !lossy && !open && !made {
+            let is_wake_up = |subject: &Subject| matches!(subject, Subject::WakeUp(_));
+            self.named(is_wake_up, is_it, &task, woken_ns);
         }
         self.seen(is_it, &task);
     }

@@ -120,6 +120,7 @@ fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcom
         samples,
         undated,
         overlooked,
+        renamed,
         ..
     } = status.statistics;
     match (lost + dropped, status.hits) {
@@ -129,6 +130,8 @@ fn outcome(status: &Status, has_budget: bool, asks: bool, slept: bool) -> Outcom
         (0, 0) if has_budget && overlooked > 0 => Outcome::Exceeded,
         _ if status.statistics.unjudged() > 0 => Outcome::Inconclusive,
         (0, 0) if slept || asks && (samples == 0 || undated > 0) => Outcome::Inconclusive,
+        // What they did under another name may have been late.
+        (0, 0) if asks && renamed > 0 => Outcome::Inconclusive,
         _ => Outcome::Fine,
     }
 }
@@ -265,8 +268,8 @@ mod tests {
             check(reason, 0, Outcome::Inconclusive);
             check(reason, 1, Outcome::Exceeded);
         }
-        // Whoever is called otherwise now was judged until then.
-        check(|found| &mut found.renamed, 0, Outcome::Fine);
+        check(|found| &mut found.renamed, 0, Outcome::Inconclusive);
+        check(|found| &mut found.renamed, 1, Outcome::Exceeded);
         // Judged from their own timers.
         check(|found| &mut found.unseen, 0, Outcome::Fine);
         check(|found| &mut found.undated, 0, Outcome::Inconclusive);
