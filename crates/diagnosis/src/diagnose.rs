@@ -226,6 +226,7 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         page_faults: faults.count,
         page_faults_max: faults.took_max,
         stolen_max,
+        slept_before: None,
         unseen_max: Duration::ZERO,
     }
 }
@@ -295,6 +296,10 @@ fn from_candidate(
         page_faults_max: faults.took_max,
         free_meanwhile,
         stolen_max,
+        slept_before: late.slept_ns.map(|(begin_ns, end_ns)| TimeRange {
+            begin: Instant::from_ns(begin_ns),
+            end: Instant::from_ns(end_ns),
+        }),
         unseen_max: Duration::ZERO,
     })
 }

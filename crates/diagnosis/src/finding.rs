@@ -119,6 +119,9 @@ pub struct LateActivation {
     pub free_meanwhile: Vec<Cpu>,
     /// What of it the hypervisor may have taken, at most, as far as the evidence tells.
     pub stolen_max: Duration,
+    /// Its task slept for others right before, amid a cycle of its timer, while releases of that
+    /// passed: it catches up with those, and was late before it was woken.
+    pub slept_before: Option<TimeRange>,
     /// The longest stretch of its first cause in which the machine may have stood still, as other
     /// CPUs say, or none of a virtual machine contradicts where interrupts were off; else zero.
     pub unseen_max: Duration,

@@ -323,6 +323,13 @@ fn lowered(late: &LateActivation) -> String {
 
 /// What forbids a verdict, beside time that has no proven cause; `stolen`: it may be the host's.
 fn doubt(model: &Model, late: &LateActivation, stolen: Option<String>) -> Option<String> {
+    if let Some(slept) = late.slept_before.filter(|_| is_own_doing(late)) {
+        let slept = slept.duration();
+        return Some(format!(
+            "it catches up with releases of its timer that passed while it slept for others, for \
+             {slept}"
+        ));
+    }
     let is_unseen = late.hit.as_ref().is_some_and(|hit| hit.unseen);
     let why = match late.ledger.grade {
         Grade::Lossy if lacks_evidence(model, late) => "a part of what the watch saw is missing",
@@ -389,6 +396,7 @@ fn is_own_work(late: &LateActivation) -> bool {
     let surely = own_run(late) - late.stolen_max;
     !is_in_time(late)
         && !is_out_of_runtime(late)
+        && late.slept_before.is_none()
         && late.ledger.grade <= Grade::Paused
         && surely.share_of(late.latency()) >= CARRYING_SHARE
 }

@@ -103,6 +103,10 @@ struct Cycle {
     from_ns: i64,
     /// When others, or a length of time, last ended a sleep of it.
     slept_ns: i64,
+    /// When the last sleep began that others ended.
+    sleep_begin_ns: i64,
+    /// That sleep, since whose end all its releases were overdue.
+    caught_up: Option<(i64, i64)>,
     /// The address of the timer that it set last for a length of time, and not until a moment.
     nap: Option<u64>,
     /// So many more of these are sleeps inside its cycle.
@@ -154,6 +158,8 @@ impl Default for Cycle {
             behind: false,
             from_ns: i64::MAX,
             slept_ns: i64::MIN,
+            sleep_begin_ns: i64::MIN,
+            caught_up: None,
             nap: None,
             naps_left: 0,
             in_time: None,
@@ -387,6 +393,14 @@ impl Cycles {
         cycle.due_ns.filter(|due_ns| *due_ns > now_ns)
     }
 
+    /// The sleep, begin and end, by whose end others began what a task does now, where it is one in
+    /// the midst of a cycle, and a whole cycle of its timer passed meanwhile: it was late before.
+    pub fn slept_through(&self, task: u32) -> Option<(i64, i64)> {
+        let cycle = self.tasks.get(task as usize)?.as_deref()?;
+        let slept_ns = cycle.caught_up.or_else(|| cycle.slept_through());
+        slept_ns.filter(|_| are_steady(&cycle.gaps_ns))
+    }
+
     /// Nobody knows what a task has done, nor in which cycle it is.
     pub fn forget(&mut self, task: u32) {
         if let Some(cycle) = self.of(task) {
@@ -448,6 +462,7 @@ impl Cycles {
         let Some(cycle) = cycle.as_deref_mut() else {
             return;
         };
+        cycle.caught_up = cycle.slept_through().or(cycle.caught_up);
         let begin_ns = cycle.begin_ns.take();
         let beside = std::mem::take(&mut cycle.beside);
         let sleeps = std::mem::take(&mut cycle.others) + beside;
@@ -594,6 +609,7 @@ impl Cycle {
     fn released(&mut self, now_ns: i64, timer: Expiring, is_nap: bool) {
         self.naps_left = if is_nap { 0 } else { NAPS_MAX };
         let overdue_ns = self.overdue_ns.take();
+        self.caught_up = self.caught_up.filter(|_| overdue_ns.is_some());
         match self.due_ns.filter(|_| !is_nap) {
             Some(due_ns) => self.grid.released(due_ns),
             None => self.grid.forget(),
@@ -623,6 +639,14 @@ impl Cycle {
         self.others += u64::from(self.behind);
         (self.armed, self.in_time, self.sleeps) = (None, None, false);
         (self.due_ns, self.by_others) = (None, false);
+    }
+
+    /// The sleep that others ended amid the present cycle, if it was as long as a whole one.
+    fn slept_through(&self) -> Option<(i64, i64)> {
+        let is_amid = self.begin_ns.is_some() && self.others > 0 && self.by_others;
+        let gap_ns = *self.gaps_ns.last().filter(|_| is_amid)?;
+        let is_long = self.slept_ns.saturating_sub(self.sleep_begin_ns) >= gap_ns;
+        is_long.then_some((self.sleep_begin_ns, self.slept_ns))
     }
 
     /// The task is gone. Where others woke it last, that was to end it, and no work of its cycle.
@@ -684,6 +708,7 @@ impl Cycle {
             return;
         }
         self.by_others = true;
+        self.sleep_begin_ns = self.done_ns;
         match self.armed.take() {
             // Whether that was a time-out of its sleep, what it does now tells.
             Some(timer) => self.in_time = Some(timer),
@@ -697,7 +722,7 @@ impl Cycle {
     }
 
     fn leave_out(&mut self) {
-        self.begin_ns = None;
+        (self.begin_ns, self.caught_up) = (None, None);
         (self.others, self.beside, self.perhaps) = (0, 0, None);
         (self.armed, self.in_time, self.pending) = (None, None, None);
         (self.nap, self.overdue_ns, self.behind) = (None, None, false);

@@ -175,6 +175,7 @@ fn late(end: Instant, latency: Duration) -> LateActivation {
         page_faults_max: Duration::ZERO,
         free_meanwhile: Vec::new(),
         stolen_max: Duration::ZERO,
+        slept_before: None,
         unseen_max: Duration::ZERO,
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Candidate {
     pub end: End,
     /// A switch that led to it was not recorded.
     pub doubtful: bool,
+    /// A sleep for others right before, amid a cycle of its task's timer and longer than one.
+    pub slept_ns: Option<(i64, i64)>,
 }
 
 /// How an activation ends.

@@ -454,6 +454,10 @@ impl Builder {
             version,
             end,
             doubtful,
+            slept_ns: self
+                .cycles
+                .slept_through(task.0)
+                .filter(|_| end == End::Blocked),
         })
     }
 
