@@ -296,10 +296,7 @@ fn from_candidate(
         page_faults_max: faults.took_max,
         free_meanwhile,
         stolen_max,
-        slept_before: late.slept_ns.map(|(begin_ns, end_ns)| TimeRange {
-            begin: Instant::from_ns(begin_ns),
-            end: Instant::from_ns(end_ns),
-        }),
+        slept_before: late.slept_before(),
         unseen_max: Duration::ZERO,
     })
 }

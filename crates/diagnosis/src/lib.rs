@@ -23,6 +23,7 @@ mod host;
 mod inside;
 mod json;
 mod kept;
+mod kernel_sleep;
 mod ledger;
 mod lengths;
 mod model;

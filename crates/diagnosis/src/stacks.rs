@@ -188,6 +188,12 @@ fn worker(stack: &Stack) -> Option<&str> {
         .find(|name| !switches_on(name))
 }
 
+/// The functions of a stack that work for themselves, the innermost first.
+pub(crate) fn working(stack: &Stack) -> impl Iterator<Item = &str> {
+    let named = stack.iter().filter_map(named);
+    named.filter(|name| !switches_on(name) && !serves_caller(name) && !is_border(name))
+}
+
 /// Functions that serve a page fault (kernel names).
 const PAGE_FAULTS: [&str; 3] = ["handle_mm_fault", "exc_page_fault", "do_page_fault"];
 

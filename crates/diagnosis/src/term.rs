@@ -124,7 +124,7 @@ impl fmt::Display for Reason {
             Reason::QuotaEndUnknown => "nothing says when the quota of its group was back",
             Reason::Contradiction => "the trace contradicts itself",
             Reason::MissingSteps => "steps of the chain are missing",
-            Reason::BlockedInKernel => "it slept in the kernel, nothing says for what",
+            Reason::BlockedInKernel => "it slept in the kernel, no event says for what",
             Reason::LockOwnerUnknown => "it waited for a lock, nothing proves whose",
             Reason::LockOfReaders => {
                 "it waited for the readers of a lock, nothing says since when the last of them had \

@@ -11,11 +11,12 @@ use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::host;
 use crate::kept;
+use crate::kernel_sleep;
 use crate::model::Model;
 use crate::policy::FairPolicy;
 use crate::quota;
 use crate::signature;
-use crate::term::{Short, TermKind, off_or_not, stopped};
+use crate::term::{Reason, Short, TermKind, off_or_not, stopped};
 use event::evidence::{BlockedOn, Stack, StepKind, TaskRef};
 
 /// Causes of at least this share make the signature of a group.
@@ -270,11 +271,7 @@ fn sentence(
     // By share, not by time: no "then".
     let clauses = clauses.join("; and ");
     let unexplained = late.ledger.unexplained();
-    let reason = late.ledger.terms.iter().find_map(|term| match term.kind {
-        TermKind::Unexplained(reason) => Some(format!(" ({reason})")),
-        _ => None,
-    });
-    let reason = reason.unwrap_or_default();
+    let reason = why_unexplained(model, late);
     if conclusive {
         let rest = match late.ledger.is_good() {
             true => ".".to_owned(),
@@ -305,6 +302,21 @@ fn sentence(
     }
     let why = why.unwrap_or(rest);
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
+}
+
+/// Why the most of what is unexplained is so, in brackets.
+fn why_unexplained(model: &Model, late: &LateActivation) -> String {
+    let reason = late.ledger.terms.iter().find_map(|term| match term.kind {
+        TermKind::Unexplained(reason) => Some(reason),
+        _ => None,
+    });
+    let slept = kernel_sleep::longest(model, late);
+    let slept = slept.and_then(|slept| kernel_sleep::words(&slept.stack));
+    match (reason, slept) {
+        (Some(Reason::BlockedInKernel), Some(slept)) => format!(" ({slept})"),
+        (Some(reason), _) => format!(" ({reason})"),
+        (None, _) => String::new(),
+    }
 }
 
 /// A sentence more where a real-time task was none any more at the end of its work: whoever was
@@ -604,6 +616,12 @@ fn stacks(model: &Model, late: &LateActivation, culprits: &[Culprit]) -> Vec<(St
             add(format!("{} at its own work", look.task), &look.stack);
         }
     }
+    if let Some(slept) = kernel_sleep::longest(model, late) {
+        add(
+            format!("{} where it slept in its work", slept.task),
+            &slept.stack,
+        );
+    }
     if let Some(hit) = &late.hit {
         if let Some(culprit) = &hit.culprit {
             add(
@@ -613,7 +631,7 @@ fn stacks(model: &Model, late: &LateActivation, culprits: &[Culprit]) -> Vec<(St
         }
         add("the waker at the last wake-up".to_owned(), &hit.waker_stack);
         add(
-            format!("{} where it had blocked", hit.task),
+            format!("{} where it had blocked before", hit.task),
             &hit.wakee_stack,
         );
     }

@@ -174,7 +174,7 @@ fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
     let fault = ["__mem_cgroup_handle_over_high+0x1", "handle_mm_fault+0x1"];
     sleeps(0, &fault, memory);
     sleeps(0, &["try_to_free_pages+0x1"], "waiting for memory");
-    let why = "unexplained: it slept in the kernel, nothing says for what";
+    let why = "unexplained: it slept in the kernel, no event says for what";
     sleeps(0, &["msleep+0x1"], why);
 }
 

@@ -39,9 +39,17 @@ fn skewed(skew_ns: i64, block: Block) -> Block {
     Block { skew_ns, ..block }
 }
 
-/// The name of the largest term of a hit in which the victim blocks so.
+const BARRIER: [&str; 5] = [
+    "schedule_timeout+0x100",
+    "wait_for_completion+0x86",
+    "synchronize_rcu_normal+0xb3",
+    "__x64_sys_membarrier+0x284",
+    "do_syscall_64+0x71",
+];
+
+/// The name of the largest term of a hit in which the victim blocks so; its sentence.
 #[track_caller]
-fn check(blocks: [Block; 2], expect: &str) {
+fn check(blocks: [Block; 2], expect: &str) -> String {
     let trace = SyntheticTrace::new().at(10).block(VICTIM, Task::IDLE);
     let trace = trace.at(900).wake(MAPPER).after(5).run(MAPPER);
     let trace = trace.at(1_000).timer_irq().wake(VICTIM).after(1);
@@ -77,10 +85,11 @@ fn check(blocks: [Block; 2], expect: &str) {
     let diagnosis = diagnose(&trace, &query).expect("the trace can be diagnosed");
     let ledger = &diagnosis.activations[0].ledger;
     assert_eq!(ledger.terms[0].kind.to_string(), expect);
+    diagnosis.verdict().expect("a verdict").sentence.clone()
 }
 
 const LOCK_OF_MAPPER: &str = "lock held by mapper (tid 200, rt 30)";
-const UNNAMED: &str = "unexplained: it slept in the kernel, nothing says for what";
+const UNNAMED: &str = "unexplained: it slept in the kernel, no event says for what";
 
 #[test]
 fn a_long_block_is_what_its_own_record_says_and_not_one_just_before() {
@@ -106,4 +115,17 @@ fn the_record_of_another_block_is_none() {
     // That of the second block is missing: the first one's says nothing of it.
     let fault = block(1_100, 1_104, Some((FAULT, &TOUCH)));
     check([fault, block(1_177, 50_000, None)], UNNAMED);
+    let short = block(1_100, 1_104, Some((KERNEL, &BARRIER)));
+    let sentence = check([short, block(1_177, 50_000, None)], UNNAMED);
+    assert!(!sentence.contains("membarrier"), "{sentence}");
+}
+
+#[test]
+fn a_sleep_that_no_event_names_is_told_by_its_function_and_its_system_call() {
+    let touch = block(1_100, 1_104, Some((FAULT, &TOUCH)));
+    let long = block(1_177, 50_000, Some((KERNEL, &BARRIER)));
+    let sentence = check([touch, long], UNNAMED);
+    let slept = "(it slept in synchronize_rcu_normal, of the system call membarrier)";
+    assert!(sentence.contains(slept), "{sentence}");
+    assert!(sentence.contains("nobody can be named"), "{sentence}");
 }

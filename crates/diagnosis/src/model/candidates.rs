@@ -31,6 +31,16 @@ pub(crate) struct Candidate {
     pub slept_ns: Option<(i64, i64)>,
 }
 
+impl Candidate {
+    /// The sleep right before that its task slept through its releases with.
+    pub fn slept_before(&self) -> Option<TimeRange> {
+        self.slept_ns.map(|(begin_ns, end_ns)| TimeRange {
+            begin: Instant::from_ns(begin_ns),
+            end: Instant::from_ns(end_ns),
+        })
+    }
+}
+
 /// How an activation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
