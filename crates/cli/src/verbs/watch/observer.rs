@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use bpf_host::Statistics;
 use capture::watch::{CallReport, Called, HitReport, Status, WatchObserver};
 use diagnosis::{Diagnosis, quoted};
-use event::evidence::LateOne;
-use event::{Duration, Result, TaskPattern};
+use event::evidence::{LateOne, TaskRef};
+use event::{Duration, Result, TaskPattern, Tid};
 use report::{TextStyle, hit_text};
 use serde_json::{Value, json};
 use trace::Trace;
@@ -513,10 +513,7 @@ impl Observer {
             None => before,
         };
         let before = match report.seen_as {
-            Some(tid) => {
-                let task = &hit.task;
-                format!("{before}\n{} {tid} [{} on the host]:", task.comm, task.tid)
-            }
+            Some(tid) => format!("{before}\n{}", of_host(&hit.task, tid)),
             None => before,
         };
         let text = match (diagnosis, &report.snapshot) {
@@ -549,6 +546,12 @@ impl Observer {
         };
         diagnose_verb::text(diagnosis, &telling, self.paint)
     }
+}
+
+/// Whom the ids of a hit mean, where `tid` is what this PID namespace calls its task.
+fn of_host(task: &TaskRef, tid: Tid) -> String {
+    let (name, host) = (&task.comm, task.tid);
+    format!("{name} {tid} [{host} on the host]; ids and commands below are for the host:")
 }
 
 /// As [`summary`], short enough for a terminal of 80 columns.
