@@ -59,7 +59,7 @@ test-all: ui
 	@packaging/deps.sh test
 	@packaging/tracefs.sh
 	cargo xtask test --all
-	RTSCOPE_FUZZ_EVENTS=10000 cargo test --package ring --test fuzzed
+	RTSCOPE_FUZZ_COMBINATIONS=10000 cargo test --package ring --test fuzzed
 	cargo xtask fuzz --minutes 1
 	cargo xtask fuzz --minutes 1 --sanitizer
 	cargo build --release --package cli
