@@ -25,6 +25,9 @@ const NAPPING_GAPS_MAX: i64 = 16;
 const NAPS_MAX: u32 = 8;
 /// So many sleeps beside the grid of its releases may be inside its cycle.
 const BESIDE_MAX: u64 = 64;
+/// What is tried again sleeps for as long as before, but for this part of it, and begins within
+/// this part of a period behind that.
+const AGAIN: i64 = 16;
 /// So many of the last times between two releases tell whether these are steady.
 const GAPS_MAX: usize = 64;
 
@@ -94,6 +97,12 @@ struct Cycle {
     armed_in_futex: Option<u64>,
     /// When that one is due, also where others have ended its sleep since.
     due_ns: Option<i64>,
+    /// When it armed that one.
+    armed_ns: i64,
+    /// How long its last sleep beside the grid of its releases was to be.
+    tried_ns: Option<i64>,
+    /// Others ended such a sleep, which was tried again.
+    tries_again: bool,
     /// The instant for which it set that timer, where that was past, as it had slept for others or
     /// for a length of time meanwhile: it is late since then, or that sleep was its due.
     overdue_ns: Option<i64>,
@@ -154,6 +163,9 @@ impl Default for Cycle {
             armed: None,
             armed_in_futex: None,
             due_ns: None,
+            armed_ns: 0,
+            tried_ns: None,
+            tries_again: false,
             overdue_ns: None,
             behind: false,
             from_ns: i64::MAX,
@@ -233,7 +245,7 @@ impl Cycles {
                     let is_nap = cycle.arms(event.u64(hrtimer), function, is_nap, caller.in_futex);
                     if cycle.armed == Some(event.u64(hrtimer)) {
                         let due_ns = event.i64(expires);
-                        cycle.due_ns = Some(due_ns);
+                        (cycle.due_ns, cycle.armed_ns) = (Some(due_ns), event.time().as_ns());
                         cycle.is_due(due_ns, event.time().as_ns(), is_nap);
                     }
                 }
@@ -329,6 +341,7 @@ impl Cycles {
         }
         match by {
             By::Others => {
+                cycle.tries_again = cycle.is_tried_again();
                 cycle.slept_ns = now_ns;
                 cycle.woken_by_others();
             }
@@ -546,7 +559,7 @@ impl Cycle {
     /// Whether a sleep, whose timer is at `address` and due as the last one that it armed, is no
     /// wait for a release: its call is none of these, or neither its place nor its time is.
     fn slept_elsewhere(&self, address: u64) -> bool {
-        if self.was_in_futex(address) && self.released_at.is_no_futex() {
+        if self.tries_again || self.was_in_futex(address) && self.released_at.is_no_futex() {
             return true;
         }
         let is_none = |due_ns| {
@@ -566,7 +579,9 @@ impl Cycle {
     /// Whether a sleep until an instant, which is over, was inside the present cycle: it lay beside
     /// the grid of the releases. Many of those are another pace.
     fn slept_beside(&mut self, now_ns: i64) -> bool {
-        let Some(due_ns) = self.due_ns.filter(|due_ns| self.grid.is_beside(*due_ns)) else {
+        let again = self.is_tried_again();
+        let is_beside = |due_ns: &i64| again || self.grid.is_beside(*due_ns);
+        let Some(due_ns) = self.due_ns.filter(is_beside) else {
             return false;
         };
         if self.grid.is_whole(due_ns, self.done_ns) {
@@ -584,9 +599,26 @@ impl Cycle {
             return false;
         }
         self.beside += 1;
+        self.tried_ns = Some(due_ns - self.armed_ns);
+        if !again {
+            self.sleep_begin_ns = self.done_ns;
+        }
         self.slept_ns = now_ns;
         (self.armed, self.sleeps, self.by_others) = (None, false, false);
         true
+    }
+
+    /// Whether its sleep is the last one, beside the grid, tried again: as long as that, and begun
+    /// right behind it. Where it was to end says nothing then.
+    fn is_tried_again(&self) -> bool {
+        let (Some(due_ns), Some(tried_ns)) = (self.due_ns, self.tried_ns) else {
+            return false;
+        };
+        let gap_ns = self.gaps_ns.last().copied().unwrap_or(0);
+        let longer_ns = due_ns - self.armed_ns - tried_ns;
+        let is_as_long = longer_ns.abs() <= tried_ns / AGAIN;
+        let is_behind = self.armed_ns - self.slept_ns <= gap_ns / AGAIN;
+        self.beside > 0 && is_as_long && is_behind
     }
 
     /// Whether a sleep for a length of time, which is over, was inside the present cycle.
@@ -607,6 +639,7 @@ impl Cycle {
     }
 
     fn released(&mut self, now_ns: i64, timer: Expiring, is_nap: bool) {
+        (self.tried_ns, self.tries_again) = (None, false);
         self.naps_left = if is_nap { 0 } else { NAPS_MAX };
         let overdue_ns = self.overdue_ns.take();
         self.caught_up = self.caught_up.filter(|_| overdue_ns.is_some());
@@ -643,7 +676,8 @@ impl Cycle {
 
     /// The sleep that others ended amid the present cycle, if it was as long as a whole one.
     fn slept_through(&self) -> Option<(i64, i64)> {
-        let is_amid = self.begin_ns.is_some() && self.others > 0 && self.by_others;
+        let slept = self.others + self.beside > 0;
+        let is_amid = self.begin_ns.is_some() && slept && self.by_others;
         let gap_ns = *self.gaps_ns.last().filter(|_| is_amid)?;
         let is_long = self.slept_ns.saturating_sub(self.sleep_begin_ns) >= gap_ns;
         is_long.then_some((self.sleep_begin_ns, self.slept_ns))
@@ -708,7 +742,9 @@ impl Cycle {
             return;
         }
         self.by_others = true;
-        self.sleep_begin_ns = self.done_ns;
+        if !self.tries_again {
+            self.sleep_begin_ns = self.done_ns;
+        }
         match self.armed.take() {
             // Whether that was a time-out of its sleep, what it does now tells.
             Some(timer) => self.in_time = Some(timer),

@@ -241,6 +241,14 @@ fn a_sleep_until_an_instant_beside_the_grid_of_its_releases_is_inside_of_the_wor
     check_inside(beside(&[3_000, 6_000, 9_000, 12_000, 15_000]), Some((5, 1)));
     check_inside(beside(&[2_000]), Some((1, 0)));
     check_inside(beside(&[]), None);
+    // Each try begins when the one before is over, and every second one ends near the grid.
+    let tries = [5_106, 10_212, 15_318, 20_424];
+    check_inside(beside(&tries), Some((4, 1)));
+    // The same where each release is computed from the time it is: such a grid is no exact one.
+    let near = |turn: i64| turn * PERIOD_US + turn % 2 * 40;
+    let begin = (1..13).map(near).chain(tries.iter().map(|us| 120_000 + us));
+    let all: Vec<i64> = begin.chain((15..25).map(near)).collect();
+    check_inside(sleeps_until(&all), Some((4, 1)));
     // From then on it has another pace; or it sleeps for so long behind its work.
     let change: Vec<i64> = grid(1, 13, PERIOD_US)
         .chain((1..60).map(|turn| 120_000 + turn * 7_000))
