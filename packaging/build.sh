@@ -42,8 +42,16 @@ for search in DFAST GREEDY LAZY LAZY2 BTLAZY2 BTOPT BTULTRA; do
 done
 # Nothing unwinds through C.
 CFLAGS="$maps -fno-asynchronous-unwind-tables$others"
-# The monitor's store is tables and indexes: no search in texts, no places.
-LIBSQLITE3_FLAGS="-USQLITE_ENABLE_FTS3 -USQLITE_ENABLE_FTS3_PARENTHESIS -USQLITE_ENABLE_FTS5 -USQLITE_ENABLE_RTREE"
+# The monitor's store is tables and indexes: no search in texts, no places, no JSON, no statistics of
+# pages, and nothing is loaded.
+LIBSQLITE3_FLAGS=
+for part in FTS3 FTS3_PARENTHESIS FTS5 RTREE DBSTAT_VTAB LOAD_EXTENSION; do
+    LIBSQLITE3_FLAGS="$LIBSQLITE3_FLAGS -USQLITE_ENABLE_$part"
+done
+for part in LOAD_EXTENSION JSON DEPRECATED; do
+    LIBSQLITE3_FLAGS="$LIBSQLITE3_FLAGS -DSQLITE_OMIT_$part"
+done
+LIBSQLITE3_FLAGS="$LIBSQLITE3_FLAGS -USQLITE_SOUNDEX"
 export SOURCE_DATE_EPOCH CFLAGS LIBSQLITE3_FLAGS CARGO_TARGET_DIR="$target" LC_ALL=C TZ=UTC
 umask 022
 

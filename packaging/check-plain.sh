@@ -12,6 +12,8 @@ leave() {
     rm -rf --one-file-system "$root"
 }
 trap leave EXIT
+# Who is ended from outside leaves no root behind, and none of this system's folders in it.
+trap 'exit 1' HUP INT PIPE TERM
 
 step() { printf '%-44s ' "$1"; }
 fine() { printf '%s\n' "${1:-ok}"; }

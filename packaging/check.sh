@@ -10,6 +10,8 @@ shift
 log=$folder/check
 mkdir -p "$log"
 root=
+# Who is started with the system.
+wanted_by=/etc/systemd/system/multi-user.target.wants
 
 leave() {
     [ -n "$root" ] || return 0
@@ -20,6 +22,8 @@ leave() {
     root=
 }
 trap leave EXIT
+# Who is ended from outside leaves no root behind, and none of this system's folders in it.
+trap 'exit 1' HUP INT PIPE TERM
 
 step() { printf '%-44s ' "$suite: $1"; }
 fine() { printf '%s\n' "${1:-ok}"; }
@@ -48,6 +52,8 @@ fresh_root() {
         return 1
     fi
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+    # Folders of systemd's own.
+    mkdir -p "$root/var/lib/private" "$root$wanted_by"
     mount --bind /proc "$root/proc"
     mount --bind /sys "$root/sys"
     mount --bind /dev "$root/dev"
@@ -146,6 +152,8 @@ linked() {
         said=$(echo "$text
 int main(void) { return 0; }" | cc -x c - -o "$root/tmp/linked" -Wl,--no-as-needed \
             -Wl,--allow-shlib-undefined $(found --cflags --libs $library) 2>&1) || wrong "$said"
+        # Its loader finds the library that it was linked with.
+        said=$(inside /tmp/linked 2>&1) || wrong "$library: $said"
         said=$(found --libs-only-L $library)
         for path in $said; do
             [ -d "${path#-L}" ] || wrong "$library: no folder ${path#-L}"
@@ -209,6 +217,18 @@ upgraded() {
     fine
 }
 
+# A service that was enabled, and has counted: as systemd leaves it, as the unit has a user of its own.
+counted() {
+    mkdir "$root/var/lib/private/rtscope"
+    echo intervals >"$root/var/lib/private/rtscope/monitor.db"
+    ln -s private/rtscope "$root/var/lib/rtscope"
+    ln -s /lib/systemd/system/rtscope-monitor.service "$root$wanted_by/rtscope-monitor.service"
+    step "what was counted stays behind a removal"
+    apt remove rtscope || wrong "see $log/$suite-apt.txt"
+    [ -s "$root/var/lib/rtscope/monitor.db" ] || wrong "no monitor.db"
+    fine
+}
+
 for suite in "$@"; do
     : >"$log/$suite-apt.txt"
     if fresh_root; then
@@ -218,8 +238,9 @@ for suite in "$@"; do
         linked
         removed
         upgraded
-        removed
+        counted
         serviced stop
+        removed
     fi
     leave
 done
