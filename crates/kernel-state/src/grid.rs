@@ -63,6 +63,14 @@ impl Grid {
         beside_ns(due_ns - last_ns, pace.period_ns) > pace.beside_ns
     }
 
+    /// Whether a sleep until `due_ns`, behind one until `before_ns`, is a release of this grid: it
+    /// lies on it, and most of a period after the other.
+    pub fn follows(&self, before_ns: i64, due_ns: i64) -> bool {
+        let later_ns = due_ns.saturating_sub(before_ns);
+        let is_later = |pace: Pace| later_ns >= pace.period_ns - pace.period_ns / FAR;
+        self.pace.is_some_and(is_later) && !self.is_beside(due_ns)
+    }
+
     /// Whether a sleep until `due_ns`, which began then, was as long as a period: wherever it lies,
     /// the task goes on from there.
     pub fn is_whole(&self, due_ns: i64, slept_ns: i64) -> bool {

@@ -249,6 +249,14 @@ fn a_sleep_until_an_instant_beside_the_grid_of_its_releases_is_inside_of_the_wor
     let begin = (1..13).map(near).chain(tries.iter().map(|us| 120_000 + us));
     let all: Vec<i64> = begin.chain((15..25).map(near)).collect();
     check_inside(sleeps_until(&all), Some((4, 1)));
+    // It looks for an answer again and again, 200 times, and goes on as before; or it does not.
+    let looks: Vec<i64> = (1..=200).map(|turn| turn * 206).collect();
+    let back = |until: i64| {
+        let begin = (1..13).map(near).chain(looks.iter().map(|us| 120_000 + us));
+        sleeps_until(&begin.chain((17..until).map(near)).collect::<Vec<_>>())
+    };
+    check_inside(back(40), Some((200, 1)));
+    check_inside(back(17), None);
     // From then on it has another pace; or it sleeps for so long behind its work.
     let change: Vec<i64> = grid(1, 13, PERIOD_US)
         .chain((1..60).map(|turn| 120_000 + turn * 7_000))

@@ -13,6 +13,8 @@ const NAPPING_GAPS_MAX: i64 = 16;
 const NAPS_MAX: u32 = 8;
 /// So many sleeps beside the grid of its releases may be inside its cycle.
 const BESIDE_MAX: u64 = 64;
+/// So many releases in a row on the grid that it had before show that it never left that.
+const BACK_MIN: u32 = 3;
 /// What is tried again sleeps for as long as before, but for this part of it, and begins within
 /// this part of a period behind that.
 const AGAIN: i64 = 16;
@@ -124,11 +126,27 @@ pub(super) struct Cycle {
     pub grid: Grid,
     /// How often it slept until an instant beside that in the present cycle.
     pub beside: u64,
+    /// More of these than a cycle has, or for longer: it has another pace, or is inside still.
+    strayed: Option<Box<Strayed>>,
     /// The last cycle had such sleeps: it counts if the grid goes on.
     pub perhaps: Option<Slept>,
     pub gaps_ns: Vec<i64>,
     pub releases: u64,
     pub found: Inside,
+}
+
+/// A task's sleeps beside its grid.
+#[derive(Debug)]
+struct Strayed {
+    /// The grid that it had before, and the times between its releases.
+    grid: Grid,
+    gaps_ns: Vec<i64>,
+    /// What was one cycle then.
+    slept: Slept,
+    /// For when it slept last.
+    due_ns: i64,
+    /// So often in a row on the grid.
+    back: u32,
 }
 
 impl Default for Cycle {
@@ -166,6 +184,7 @@ impl Default for Cycle {
             others: 0,
             grid: Grid::default(),
             beside: 0,
+            strayed: None,
             perhaps: None,
             gaps_ns: Vec::new(),
             releases: 0,
@@ -244,6 +263,7 @@ impl Cycle {
         let gap_ns = self.gaps_ns.last().copied().unwrap_or(0);
         let is_long = now_ns - self.released_ns > gap_ns * NAPPING_GAPS_MAX;
         if self.begin_ns.is_none() || is_long || self.beside >= BESIDE_MAX {
+            self.strays();
             self.leave_out();
             self.grid.forget();
             return false;
@@ -256,6 +276,51 @@ impl Cycle {
         self.slept_ns = now_ns;
         (self.armed, self.sleeps, self.by_others) = (None, false, false);
         true
+    }
+
+    /// Its sleeps lie beside its grid for too long to be counted as one cycle's. If it comes back
+    /// to the grid, they were that.
+    fn strays(&mut self) {
+        if self.strayed.is_some() {
+            return;
+        }
+        // Where it was lost sight of, its last release is known all the same.
+        let begin_ns = self.begin_ns.unwrap_or(self.released_ns);
+        self.strayed = Some(Box::new(Strayed {
+            grid: self.grid.clone(),
+            gaps_ns: self.gaps_ns.clone(),
+            slept: Slept {
+                begin_ns,
+                end_ns: self.done_ns,
+                sleeps: self.beside + self.others,
+            },
+            due_ns: begin_ns,
+            back: 0,
+        }));
+    }
+
+    /// It slept until `due_ns`. The cycle from its last release before its sleeps beside the grid
+    /// to the end of the work before it is back on that.
+    fn comes_back(&mut self, due_ns: i64) -> Option<Slept> {
+        let done_ns = self.done_ns;
+        let strayed = self.strayed.as_mut()?;
+        let is_on = strayed.grid.follows(strayed.due_ns, due_ns);
+        strayed.due_ns = due_ns;
+        if strayed.back == 0 {
+            strayed.slept.end_ns = done_ns;
+        }
+        if !is_on {
+            strayed.back = 0;
+            strayed.slept.sleeps += 1;
+            return None;
+        }
+        strayed.back += 1;
+        if strayed.back < BACK_MIN {
+            return None;
+        }
+        let strayed = self.strayed.take()?;
+        (self.grid, self.gaps_ns) = (strayed.grid, strayed.gaps_ns);
+        Some(strayed.slept)
     }
 
     /// Whether its sleep is the last one, beside the grid, tried again: as long as that, and begun
@@ -288,12 +353,15 @@ impl Cycle {
         true
     }
 
-    pub fn released(&mut self, now_ns: i64, timer: Expiring, is_nap: bool) {
+    /// A timer releases it. What it gives is a cycle that is known to have been one only now.
+    pub fn released(&mut self, now_ns: i64, timer: Expiring, is_nap: bool) -> Option<Slept> {
         (self.tried_ns, self.tries_again) = (None, false);
         self.naps_left = if is_nap { 0 } else { NAPS_MAX };
         let overdue_ns = self.overdue_ns.take();
         self.caught_up = self.caught_up.filter(|_| overdue_ns.is_some());
-        match self.due_ns.filter(|_| !is_nap) {
+        let due_ns = self.due_ns.filter(|_| !is_nap);
+        let came_back = due_ns.and_then(|due_ns| self.comes_back(due_ns));
+        match due_ns {
             Some(due_ns) => self.grid.released(due_ns),
             None => self.grid.forget(),
         }
@@ -322,6 +390,7 @@ impl Cycle {
         self.others += u64::from(self.behind);
         (self.armed, self.in_time, self.sleeps) = (None, None, false);
         (self.due_ns, self.by_others) = (None, false);
+        came_back
     }
 
     /// The sleep that others ended amid the present cycle, if it was as long as a whole one.

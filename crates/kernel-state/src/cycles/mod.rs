@@ -151,10 +151,22 @@ impl Cycles {
         let by = cycle.pending.take();
         if let Some(By::Timer(timer)) = by.filter(|_| cycle.overdue_ns.is_some()) {
             cycle.done_ns = now_ns;
-            self.close(task);
-            if let Some(cycle) = self.of(task) {
-                cycle.released(now_ns, timer, false);
-            }
+            self.released(task, now_ns, timer, false);
+        }
+    }
+
+    /// A timer ends a cycle of a task, and begins the next one.
+    fn released(&mut self, task: u32, now_ns: i64, timer: Expiring, is_nap: bool) {
+        self.close(task);
+        let Some(Some(cycle)) = self.tasks.get_mut(task as usize) else {
+            return;
+        };
+        let (first_ns, until_ns) = self.range_ns;
+        let came_back = cycle.released(now_ns, timer, is_nap);
+        if let Some(slept) = came_back
+            && (first_ns..until_ns).contains(&slept.end_ns)
+        {
+            cycle.found.takes(slept, &self.limits_ns);
         }
     }
 
@@ -188,10 +200,7 @@ impl Cycles {
                     return;
                 }
                 // The sleep that the timer ends began where the cycle's work was done.
-                self.close(task);
-                if let Some(cycle) = self.of(task) {
-                    cycle.released(now_ns, timer, is_nap);
-                }
+                self.released(task, now_ns, timer, is_nap);
             }
         }
     }
