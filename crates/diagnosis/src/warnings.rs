@@ -229,7 +229,9 @@ fn warning(what: String, remedy: &str) -> Warning {
 fn hypervisor_warning(info: &TraceInfo, activations: &[LateActivation]) -> Option<Warning> {
     let remedy = "measure on bare metal, or pin the virtual CPUs on the host";
     if let Some(late) = worst_steal(activations) {
-        let (stolen, latency, cpu) = (late.stolen_max, late.latency(), late.cpu);
+        // The kernel counts it by ticks, which may be longer than that.
+        let (latency, cpu) = (late.latency(), late.cpu);
+        let stolen = late.stolen_max.min(latency);
         let what = format!(
             "up to {stolen} of the {latency} on {cpu} went to the hypervisor, nothing says when"
         );
