@@ -1,5 +1,5 @@
-//! The page is built beside its sources, which are not touched here. Needs Node.js with the packages
-//! of `ui/`; no privilege.
+//! The page is built beside its sources, which are not touched here. Needs Node.js with the
+//! packages of `ui/`; no privilege.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
