@@ -71,7 +71,7 @@ pub use probes::{Probe, ProbeKind};
 pub use progress::LiveTrace;
 pub use raw::{RawSummary, convert_raw, is_raw};
 pub use record::{fly, record};
-pub use record_config::{RecordConfig, RecordSummary};
+pub use record_config::{CommandEnd, RecordConfig, RecordSummary};
 pub use recorder::{Mode, Recorder, RecorderConfig, StopTrigger};
 pub use ring_folders::{require_folder as require_ring_folder, require_rings};
 pub use select::{EventSelection, Selected, named_event};

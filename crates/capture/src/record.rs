@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -24,7 +24,7 @@ use crate::program_log::ProgramLog;
 use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::quotas::QuotaLog;
 use crate::raw::RawFacts;
-use crate::record_config::{RecordConfig, RecordSummary};
+use crate::record_config::{CommandEnd, RecordConfig, RecordSummary};
 use crate::recorder::{FORK, Mode, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::{OfMemory, StateDump};
@@ -220,7 +220,7 @@ struct Recorded {
     dump_events: u64,
     absent: Vec<String>,
     left_out: Vec<String>,
-    command_status: Option<ExitStatus>,
+    command: Option<CommandEnd>,
     duration: StdDuration,
 }
 
@@ -235,7 +235,7 @@ impl Recorded {
             dump_events: self.dump_events,
             absent: self.absent,
             left_out: self.left_out,
-            command_status: self.command_status,
+            command: self.command,
             user,
             delivered: None,
         }
@@ -248,14 +248,14 @@ fn record_nothing_else(
     (failed, root): (&AtomicBool, &Path),
 ) -> Result<Recorded> {
     let started = StdInstant::now();
-    let command_status = wait(config, (failed, Some(root)), None)?;
+    let command = wait(config, (failed, Some(root)), None)?;
     Ok(Recorded {
         cpus: Vec::new(),
         calls: CallsSummary::default(),
         dump_events: 0,
         absent: Vec::new(),
         left_out: Vec::new(),
-        command_status,
+        command,
         duration: started.elapsed(),
     })
 }
@@ -324,7 +324,7 @@ fn record_kernel(
     };
     let readers = (lanes, calls);
     let tasks = (capabilities, &mut tracked);
-    let (ran, command_status, ended) = run(config, &instances, readers, tasks, &written)?;
+    let (ran, command, ended) = run(config, &instances, readers, tasks, &written)?;
     let dump_events = dump_events + tracked.end()?;
     let (cpus, mut calls) = ran;
     let (of_raw, cpus): (Vec<_>, Vec<_>) = cpus.into_iter().unzip();
@@ -339,7 +339,7 @@ fn record_kernel(
         dump_events,
         absent,
         left_out,
-        command_status,
+        command,
         duration: ended - started,
     })
 }
@@ -456,7 +456,7 @@ pub(crate) fn with_probes(events: &EventSelection, probes: Option<&Probes>) -> E
     of_probes.fold(events.clone(), |all, event| all.with(&event.to_string()))
 }
 
-type Ran = ((Vec<Read>, CallsSummary), Option<ExitStatus>, StdInstant);
+type Ran = ((Vec<Read>, CallsSummary), Option<CommandEnd>, StdInstant);
 
 /// Starts readers and command, waits for the end, stops the rings, gathers what was written.
 fn run(
@@ -533,7 +533,7 @@ fn wait(
     config: &RecordConfig,
     (failed, root): (&AtomicBool, Option<&Path>),
     mut tracked: Option<&mut Tracked<'_>>,
-) -> Result<Option<ExitStatus>> {
+) -> Result<Option<CommandEnd>> {
     if let (Some(words), true) = (&config.command, config.stop.load(Ordering::Acquire)) {
         return Err(stopped_before(words));
     }
@@ -562,14 +562,14 @@ fn wait(
         if let Some(child) = &mut child {
             let status = child.try_wait();
             let status = status.map_err(|error| Error::io("cannot wait for the command", error))?;
-            if status.is_some() {
-                return Ok(status);
+            if let Some(status) = status {
+                return Ok(Some(CommandEnd::Ended(status)));
             }
         }
         let over = limit.is_some_and(|limit| begin.elapsed() >= limit);
         if over || config.stop.load(Ordering::Acquire) || failed.load(Ordering::Acquire) {
             // The command goes on without us: it is the user's, and only recording is over.
-            return Ok(None);
+            return Ok(child.map(|child| CommandEnd::GoesOn(child.id())));
         }
         if let Some(tracked) = &mut tracked {
             tracked.look()?;

@@ -104,6 +104,22 @@ impl RecordConfig {
     }
 }
 
+impl std::fmt::Display for CommandEnd {
+    /// What is to be said of it: nothing where it ended well.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CommandEnd::Ended(status) if status.success() => Ok(()),
+            CommandEnd::Ended(status) => write!(f, "the command failed: {status}"),
+            CommandEnd::GoesOn(pid) => {
+                write!(
+                    f,
+                    "the command goes on without the recording; kill {pid} ends it"
+                )
+            }
+        }
+    }
+}
+
 impl RecordConfig {
     /// What the channel with this number is called; the first is 0.
     pub fn channel_name(&self, number: usize) -> &str {
@@ -130,6 +146,15 @@ impl RecordConfig {
     }
 }
 
+/// What became of a command by the end of its recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandEnd {
+    /// It has ended.
+    Ended(ExitStatus),
+    /// It goes on, as the process of this number: it is the user's.
+    GoesOn(u32),
+}
+
 /// What a recording holds.
 #[derive(Debug)]
 pub struct RecordSummary {
@@ -147,8 +172,8 @@ pub struct RecordSummary {
     pub absent: Vec<String>,
     /// What could not be had of probes.
     pub left_out: Vec<String>,
-    /// How the command ended.
-    pub command_status: Option<ExitStatus>,
+    /// What became of the command.
+    pub command: Option<CommandEnd>,
     /// What applications gave.
     pub user: UserSummary,
     /// What became of it on the way to another host.

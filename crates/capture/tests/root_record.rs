@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use capture::{EventSelection, RecordConfig, RecordSummary, capabilities, record};
+use capture::{CommandEnd, EventSelection, RecordConfig, RecordSummary, capabilities, record};
 use event::{Duration, ErrorKind};
 
 /// What babeltrace2 makes of a trace.
@@ -70,11 +70,8 @@ fn run(directory: &Path, terms: &[&str], buffer_bytes: usize, shell: &str) -> Re
         ..RecordConfig::new(directory.join("trace"))
     };
     let summary = record(&config, &capabilities::gather(), "test").expect("it records");
-    assert!(
-        summary
-            .command_status
-            .is_some_and(|status| status.success())
-    );
+    let ended = summary.command;
+    assert!(matches!(ended, Some(CommandEnd::Ended(status)) if status.success()));
     for cpu in &summary.cpus {
         assert!(cpu.reconciles(), "{cpu:?}");
         assert_eq!(
@@ -111,6 +108,24 @@ fn a_recording_holds_every_event_and_babeltrace_reads_it_as_a_kernel_trace() {
     );
     assert!(count("rtscope_statedump_task: ") > 5);
     assert!(summary.path.join("rtscope/kallsyms").exists());
+}
+
+#[test]
+fn a_command_that_outlives_its_recording_is_told() {
+    let _lock = testkit::privileged();
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = RecordConfig {
+        duration: Some(Duration::from_ms(50)),
+        command: Some(["sleep", "60"].map(Into::into).into()),
+        ..RecordConfig::new(directory.path().join("trace"))
+    };
+    let summary = record(&config, &capabilities::gather(), "test").expect("it records");
+    let Some(end @ CommandEnd::GoesOn(pid)) = summary.command else {
+        panic!("{:?}", summary.command);
+    };
+    assert!(end.to_string().contains(&format!("kill {pid} ends it")));
+    let killed = Command::new("kill").arg(pid.to_string()).status();
+    assert!(killed.is_ok_and(|status| status.success()), "it lives");
 }
 
 #[test]

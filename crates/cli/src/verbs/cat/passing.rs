@@ -72,7 +72,8 @@ fn say_ending(summary: &RecordSummary) {
     for refused in &summary.user.refused {
         note!("not recorded: {refused}");
     }
-    if let Some(status) = summary.command_status.filter(|status| !status.success()) {
-        note!("the command failed: {status}");
+    let command = summary.command.map_or(String::new(), |end| end.to_string());
+    if !command.is_empty() {
+        note!("{command}");
     }
 }

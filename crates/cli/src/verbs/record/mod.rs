@@ -237,8 +237,9 @@ fn ending(summary: &RecordSummary, config: &RecordConfig) -> String {
     for left_out in &summary.left_out {
         let _ = writeln!(text, "{left_out}");
     }
-    if let Some(status) = summary.command_status.filter(|status| !status.success()) {
-        let _ = writeln!(text, "the command failed: {status}");
+    let command = summary.command.map_or(String::new(), |end| end.to_string());
+    if !command.is_empty() {
+        let _ = writeln!(text, "{command}");
     }
     let of_rings = summary.cpus.iter().map(|cpu| cpu.statistics.lost());
     if of_rings.sum::<u64>() + summary.calls.lost > 0 && summary.delivered.is_none() {
