@@ -160,6 +160,8 @@ int main(void) { return 0; }" | cc -x c - -o "$root/tmp/linked" -Wl,--no-as-need
         done
     done
     rm -f "$root/tmp/linked"
+    # Machine code, and not rustc's own beside it, which is four times as much.
+    ! readelf -SW "$root"/usr/lib/*/librtscope.a 2>&1 | grep -q '\.llvmbc' || wrong "librtscope.a has .llvmbc"
     fine
 }
 
