@@ -111,7 +111,7 @@ pub fn record(
         }
         user => user?.unwrap_or_default(),
     };
-    if !config.kernel && user.events() + user.lost() == 0 {
+    if !config.kernel && user.is_empty() {
         return Err(nothing_recorded(config, &user));
     }
     // Before it has its final name, though a thread that ends may still hold on to it.
@@ -128,8 +128,8 @@ fn ended(
 ) -> Result<RecordSummary> {
     match streamed {
         Some(streamed) => {
-            let events = summary.events() + summary.user.events();
-            let lost = summary.lost() + summary.user.lost();
+            let events = summary.events().saturating_add(summary.user.events());
+            let lost = summary.lost().saturating_add(summary.user.lost());
             let ended = streamed.end(staged, (events, lost), config.is_enough);
             (summary.path, summary.delivered) = (ended.0, Some(ended.1));
         }

@@ -607,6 +607,34 @@ fn who_looks_into_rings_takes_no_memory_for_what_they_claim() {
     assert!(taken < 1 << 20, "{taken} KiB");
 }
 
+/// Holds the one lease on a file: who opens it would wait until it is given back.
+fn lease(path: &Path) -> File {
+    let file = File::create(path).expect("a file");
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file);
+    // SAFETY: no memory is involved. The signal that tells of who waits would end us.
+    let leased = unsafe {
+        libc::signal(libc::SIGIO, libc::SIG_IGN);
+        libc::fcntl(descriptor, libc::F_SETLEASE, libc::F_WRLCK)
+    };
+    assert_eq!(leased, 0, "{}", std::io::Error::last_os_error());
+    file
+}
+
+#[test]
+fn what_others_say_and_hold_on_to_hides_nobody_who_is_looked_at() {
+    let scene = Scene::new("looked_at_beside");
+    let folder = scene.shared.path();
+    let mut losing = Forged::new();
+    losing.control.lost = [u64::MAX; rings::LOSSES];
+    let _losing = losing.write(&folder.join("rings-1-1"));
+    let _sound = Forged::new().write(&folder.join("rings-1-2"));
+    let _leased = ["session-1-1", "rings-1-3"].map(|name| lease(&folder.join(name)));
+    let output = scene.folder.path().join("looked");
+    let looked = capture::look(&output, Some(folder), capture::Whose::All, false);
+    let user = looked.expect("two that are sound").user;
+    assert_eq!((user.events(), user.lost()), (2, 0), "{user:?}");
+}
+
 /// Waits until the recorder, which is a thread of ours, has let go of one of the files of `folder`
 /// that it had mapped; for a minute at most. Other tests of this process have files of their own.
 fn wait_until_one_goes(folder: &Path) {

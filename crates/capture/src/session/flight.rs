@@ -176,8 +176,8 @@ impl OfKernel {
             size_bytes: stream_bytes(&written.path),
             begin_wall_ns: wall(begin),
             end_wall_ns: wall(end),
-            events: written.events() + written.user.events(),
-            lost: written.discarded() + written.user.lost(),
+            events: written.events().saturating_add(written.user.events()),
+            lost: written.discarded().saturating_add(written.user.lost()),
             path: written.path,
         })
     }

@@ -153,7 +153,8 @@ impl Lane {
             return Ok(None);
         }
         let mut lane = Lane::new(ring, range.start);
-        lane.losses = losses;
+        lane.losses = losses.map(|lost| if lost > LOST_MAX { 0 } else { lost });
+        *malformed += u64::from(lane.losses != losses);
         lane.losses_ns = file.layout().begin_ns.min(LATEST_NS as u64) as i64;
         file.copy(ring, range.clone(), &mut lane.bytes)?;
         if mode == Mode::Overwrite

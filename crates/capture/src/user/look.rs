@@ -78,7 +78,7 @@ pub(crate) fn look_at(
     let staged = StagedDir::create(output)?;
     let name = output.file_name().unwrap_or_default().to_string_lossy();
     let (user, dead) = write(staged.path(), &name, held, whose)?;
-    if user.events() + user.lost() == 0 {
+    if user.is_empty() {
         let found = match user.refused.as_slice() {
             [] => "none".to_owned(),
             refused => refused.join("; "),
@@ -116,8 +116,8 @@ pub(crate) fn write(
     let folder = root.join(PARTS);
     let wall_offset_ns = clock::wall_offset_ns();
     for (path, owner, _) in directories(held.directory) {
-        let opened = match Directory::open(&path, owner) {
-            Ok(directory) => Rc::new(directory),
+        let (opened, contexts, names) = match opened(&path, owner) {
+            Ok(opened) => opened,
             // A user of whom nobody is traced.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => {
@@ -127,7 +127,7 @@ pub(crate) fn write(
         };
         let wanted = Wanted {
             rules: Vec::new(),
-            contexts: announced_contexts(&opened)?,
+            contexts,
             app_contexts: Vec::new(),
             begin_ns: held.since.as_ns().max(0) as u64,
             ring_bytes: None,
@@ -145,7 +145,7 @@ pub(crate) fn write(
             look_period: StdDuration::ZERO,
             late_room: None,
         };
-        for name in opened.names()? {
+        for name in names {
             let file = match opened.rings(&name) {
                 Ok(Some(file)) => file,
                 Ok(None) => continue,
@@ -173,12 +173,19 @@ pub(crate) fn write(
     Ok((summary, dead))
 }
 
-/// The contexts that the flight recorder of a directory was asked for.
+/// A directory, the contexts that its flight recorder was asked for, and the names of its rings.
+fn opened(path: &Path, owner: u32) -> Result<(Rc<Directory>, Vec<Context>, Vec<String>)> {
+    let directory = Rc::new(Directory::open(path, owner)?);
+    let (contexts, names) = (announced_contexts(&directory)?, directory.names()?);
+    Ok((directory, contexts, names))
+}
+
+/// The contexts that the flight recorder of a directory was asked for. What cannot be read there is
+/// none of a recorder's.
 fn announced_contexts(directory: &Directory) -> Result<Vec<Context>> {
-    let mut lines = Vec::new();
-    for session in directory.sessions()? {
-        lines.extend(directory.session(&session)?);
-    }
+    let sessions = directory.sessions()?;
+    let read = sessions.iter().map(|name| directory.session(name));
+    let lines: Vec<_> = read.flat_map(Result::unwrap_or_default).collect();
     Ok(contexts::from_announced(&lines))
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
@@ -10,7 +11,7 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 use ctf::writer::{HeaderKind, PayloadWriter, StreamMeta, StreamWriter, TraceWriter};
 use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, Result};
 use ring::{LoadedObject, RingFile};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use symbols::{KERNEL_PAGE, LoadedCode};
 
 use super::contexts;
@@ -319,15 +320,22 @@ pub(crate) fn loaded_objects(
     objects
 }
 
-/// The build id of the object's file, if that is still the file `inode`. Nothing else is waited for
-/// or mapped: whoever owns it can put a pipe in its place, or cut it off.
+/// The build id of the object's file, if that is still the file `inode`. Nothing else is opened,
+/// waited for or mapped: whoever owns it can put a pipe in its place, or a link to a device, where
+/// opening may do something, or cut it off.
 fn build_id(object: &LoadedObject, inode: u64) -> Option<Vec<u8>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let place = rustix::fs::openat(CWD, object.path.as_str(), flags, Mode::empty()).ok()?;
+    let facts = rustix::fs::fstat(&place).ok()?;
+    let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+    if !is_file || facts.st_ino != inode {
+        return None;
+    }
+    // By what was looked at: its name may mean another by now.
+    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, object.path.as_str(), flags, Mode::empty()).ok()?;
-    let file = std::fs::File::from(file);
-    let facts = file.metadata().ok()?;
-    let is_same = facts.is_file() && facts.ino() == inode;
-    is_same.then(|| symbols::build_id_of(&file))?
+    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
+    symbols::build_id_of(&std::fs::File::from(file))
 }
 
 /// Whether the object's file is still the file `inode`: what was removed or replaced since cannot
@@ -420,6 +428,33 @@ mod tests {
         budget.begin -= LOOK_BIT * LOOK_PARTS * 2;
         budget.spend(|| looks += 1);
         assert_eq!(looks, 2);
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_program_is_not_opened() {
+        use rustix::fs::inotify;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = std::env::current_exe().expect("our program");
+        let program = folder.path().join("program");
+        std::fs::copy(own, &program).expect("a copy");
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(CWD, &pipe, Mode::RWXU).expect("a pipe");
+        let check = |path: &Path, is_opened: bool| {
+            let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
+            let watch = inotify::init(flags).expect("a watch");
+            inotify::add_watch(&watch, path, inotify::WatchFlags::OPEN).expect("a watch");
+            let object = LoadedObject {
+                path: path.to_string_lossy().into_owned(),
+                ..LoadedObject::default()
+            };
+            let inode = std::os::unix::fs::MetadataExt::ino(&path.metadata().expect("there"));
+            build_id(&object, inode);
+            let seen = rustix::io::read(&watch, &mut [0; 4096]);
+            assert_eq!(seen.is_ok(), is_opened, "{}", path.display());
+        };
+        check(&program, true);
+        check(&pipe, false);
     }
 
     #[test]

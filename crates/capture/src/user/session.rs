@@ -78,6 +78,11 @@ impl UserSummary {
         sum(self.processes.iter().map(UserProcess::lost))
     }
 
+    /// Whether nothing was recorded, and nothing lost.
+    pub fn is_empty(&self) -> bool {
+        self.events() == 0 && self.lost() == 0
+    }
+
     /// Bytes of all streams.
     pub fn size_bytes(&self) -> u64 {
         sum(self.processes.iter().map(|process| process.size_bytes))
