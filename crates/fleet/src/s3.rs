@@ -66,11 +66,15 @@ impl ObjectStore {
             Some(endpoint) => (endpoint, UrlStyle::Path),
             None => (&amazon, UrlStyle::VirtualHost),
         };
+        let fix = match endpoint.is_ascii() {
+            true => "give http://HOST:PORT or https://HOST, and the bucket as s3://NAME/PREFIX",
+            false => "give the host's name in ASCII, as in https://xn--bcher-kva.example",
+        };
         let wrong = |cause: String| {
             let what = "this is not the address of an object store";
             Error::new(ErrorKind::InvalidInput, what)
                 .found(format!("'{endpoint}', bucket '{}': {cause}", place.bucket))
-                .fix("give http://HOST:PORT or https://HOST, and the bucket as s3://NAME/PREFIX")
+                .fix(fix)
         };
         let url = endpoint
             .parse()

@@ -245,17 +245,23 @@ fn a_server_that_is_away_or_hangs_up_is_an_error_and_leaves_no_object() {
 
 #[test]
 fn an_address_that_is_none_is_refused_before_any_request() {
-    let check = |endpoint: &str| {
+    let opened = |endpoint: &str| {
         let place = S3Place {
             endpoint: Some(endpoint.to_owned()),
             ..S3Place::read("s3://fleet").expect("a bucket")
         };
-        let error = ObjectStore::new(&place, Credentials::new("k", "s"));
-        let error = error.expect_err(endpoint);
-        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{endpoint}");
+        ObjectStore::new(&place, Credentials::new("k", "s"))
     };
-    check("");
-    check("localhost:9000");
-    check("ftp://host");
-    check("file:///etc/passwd");
+    let check = |endpoint: &str, fix: &str| {
+        let error = opened(endpoint).expect_err(endpoint);
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{endpoint}");
+        assert!(format!("{error:#}").contains(fix), "{error:#}");
+    };
+    check("", "http://HOST:PORT");
+    check("localhost:9000", "http://HOST:PORT");
+    check("ftp://host", "http://HOST:PORT");
+    check("file:///etc/passwd", "http://HOST:PORT");
+    check("https://bücher.example", "xn--bcher-kva");
+    opened("https://xn--bcher-kva.example").expect("its name in ASCII");
+    opened("http://[::1]:9000").expect("an address");
 }
