@@ -1,6 +1,6 @@
 // A link keeps what is seen: range, cursor, filter, selection, tracks, bookmarks.
 
-import { type Bookmark, onChange, state } from "./state";
+import { type Bookmark, SORTS, onChange, state } from "./state";
 
 let waiting = 0;
 onChange(() => {
@@ -41,6 +41,9 @@ const numbers = (text: string | null): [number, number] | null => {
   return text && found.length === 2 && found.every(Number.isFinite) ? (found as [number, number]) : null;
 };
 
+/** A task's place, which no trace has more of than these digits count. */
+const isPlace = (text: string | number) => /^\d{1,9}$/.test(String(text));
+
 function bookmark(text: string): Bookmark | null {
   const [begin, end, ...name] = text.split(",");
   const range = numbers(`${begin},${end}`);
@@ -52,12 +55,14 @@ export function restore(): boolean {
   const words = new URLSearchParams(location.hash.slice(1));
   const text = (key: string) => words.get(key) ?? "";
   const [range, late, cursor, thread] = [numbers(words.get("range")), numbers(words.get("late")), words.get("cursor"), words.get("thread")];
-  [state.search, state.filter, state.group] = [text("search"), text("filter"), text("group")];
+  [state.search, state.filter] = [text("search"), text("filter")];
+  // An address is whoever's who wrote it: what the server would refuse is as if it was not there.
+  state.group = text("group") === "process" ? "process" : "";
   state.periods = text("periods");
   state.tab = words.get("tab") ?? state.tab;
-  state.sort = words.get("sort") ?? state.sort;
+  if (Object.hasOwn(SORTS, text("sort"))) state.sort = text("sort");
   state.cpus = text("cpus") !== "0";
-  state.pins = text("pins").split(",").filter((id) => /^[ctfiu]\d+$/.test(id)).slice(0, 100);
+  state.pins = text("pins").split(",").filter((id) => /^[ctfiu]/.test(id) && isPlace(id.slice(1))).slice(0, 100);
   [state.frequency, state.idle, state.users] = [text("with").includes("f"), text("with").includes("i"), !text("with").includes("-")];
   state.counters = [...new Set(words.getAll("counter"))].filter((name) => name && !name.includes(",")).slice(0, 16);
   state.columns = text("columns").split(",").map((name) => name.trim()).filter(Boolean).slice(0, 16);
@@ -65,8 +70,8 @@ export function restore(): boolean {
   const clock = words.get("clock");
   if (clock === "wall" || clock === "trace") state.clock = clock;
   if (cursor && Number.isFinite(Number(cursor))) state.cursor = Number(cursor);
-  if (thread && Number.isInteger(Number(thread))) state.thread = Number(thread);
-  if (late) { state.selected = { task: late[0], end: late[1] }; state.thread ??= late[0]; }
+  if (thread && isPlace(thread)) state.thread = Number(thread);
+  if (late && isPlace(late[0]) && Number.isInteger(late[1])) { state.selected = { task: late[0], end: late[1] }; state.thread ??= late[0]; }
   if (range && range[0] < range[1]) [state.begin, state.end] = range;
   return range !== null;
 }

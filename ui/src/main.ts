@@ -15,7 +15,7 @@ import { link, restore } from "./link";
 import * as losses from "./losses";
 import * as names from "./names";
 import * as reports from "./reports";
-import { back, bookmark, changed, type Clock, forward, onChange, show, state, whole } from "./state";
+import { back, bookmark, changed, type Clock, forward, onChange, show, SORTS, state, whole } from "./state";
 import * as statistics from "./statistics";
 import { button, choice, count, counted, duration, el, named, problem } from "./text";
 import { timed } from "./timed";
@@ -67,7 +67,7 @@ function reveal(row: HTMLElement, one: HTMLElement) {
 }
 
 function open(tab: string) {
-  state.tab = tab in TABS ? tab : "latencies";
+  state.tab = Object.hasOwn(TABS, tab) ? tab : "latencies";
   for (const one of by("tabs").querySelectorAll("button")) {
     one.setAttribute("aria-selected", String(one.dataset.tab === state.tab));
     one.tabIndex = one.dataset.tab === state.tab ? 0 : -1;
@@ -240,7 +240,6 @@ function tools() {
     clearTimeout(waiting);
     waiting = window.setTimeout(() => { state.search = search.value.trim(); changed("search"); }, 120);
   };
-  const sorts: [string, string][] = [["run", "ran most first"], ["waits", "waited most first"], ["blocked", "blocked longest first"], ["prio", "most urgent first"], ["name", "by name"], ["tid", "by id"]];
   const redo = (part: "sort" | "group") => (value: string) => { state[part] = value; changed("tracks"); };
   type Shown = "cpus" | "frequency" | "idle" | "users";
   const check = (text: string, part: Shown, title: string) => {
@@ -255,7 +254,7 @@ function tools() {
   const offer = () => { [frequency.hidden, idle.hidden, users.hidden] = [!state.info?.frequencies, !state.info?.idle_states, !state.info?.user_tracks]; };
   offer();
   onChange((part) => { if (part === "info") offer(); });
-  by("order").append(choice("order of the threads", sorts, state.sort, redo("sort")),
+  by("order").append(choice("order of the threads", Object.entries(SORTS), state.sort, redo("sort")),
     choice("grouping of the threads", [["", "no groups"], ["process", "by process"]], state.group, redo("group")), check("CPUs", "cpus", "Show the tracks of CPUs"), frequency, idle, users, counters());
   const clock = choice("how times are shown (t)", CLOCKS, state.clock, (value) => setClock(value as Clock));
   clock.id = "clock";

@@ -35,6 +35,11 @@ export const state = {
   drawn: null as [number, number] | null,
 };
 
+/** What the threads are sorted by, and in words. */
+export const SORTS = {
+  run: "ran most first", waits: "waited most first", blocked: "blocked longest first", prio: "most urgent first", name: "by name", tid: "by id",
+};
+
 type Part = "range" | "cursor" | "selected" | "search" | "look" | "info" | "tracks" | "filter" | "periods";
 const listeners: ((part: Part) => void)[] = [];
 const before: [number, number][] = [], after: [number, number][] = [];

@@ -15,7 +15,7 @@ import { places } from "./axis";
 import { type Tile, decode, detailOf, kindOf } from "./tile";
 import { ROW, type Row, heightOf, isCpu, losses, load as loadRows, rowAt, rowOf, rows, taskOf } from "./tracks";
 
-const RULER = 24, STRIP = 22;
+const RULER = 24, STRIP = 22, LOST = "#d55e00";
 export const SCROLLBAR = 10;
 /** More arrows than this hide what they are drawn over. */
 const ARROWS = 60;
@@ -116,7 +116,7 @@ function draw(pen: Pen, w: number, h: number) {
   pen.rect(0, head(), w, h - head());
   pen.clip();
   for (const row of visible()) drawRow(pen, row);
-  for (const loss of losses) drawLoss(pen, loss, h);
+  for (const loss of losses) drawLoss(pen, loss);
   drawWakeups(pen);
   if (state.activation) drawChain(pen, h);
   pen.restore();
@@ -146,18 +146,18 @@ function drawRow(pen: Pen, row: Row) {
   pen.fillRect(0, top + ROW - 1, chart.width, 0.5);
 }
 
-function drawLoss(pen: Pen, loss: api.Loss, h: number) {
+function drawLoss(pen: Pen, loss: api.Loss) {
   const [x, end] = [Math.max(xOf(loss.begin_ns), gutter()), Math.min(xOf(loss.end_ns), gutter() + width())];
   if (end < gutter() || x > gutter() + width()) return;
-  const row = loss.cpu === null ? undefined : rowOf(`c${loss.cpu}`);
-  pen.fillStyle = "#d55e00";
-  // A mark at the place's foot. What was recorded inside is drawn, and hatched: it may not be all.
-  if (row) {
-    pen.fillRect(x, topOf(row) + ROW - 4, Math.max(end - x, 2), 3);
+  const mark = (y: number) => { pen.fillStyle = LOST; pen.fillRect(x, y, Math.max(end - x, 2), 3); };
+  // Where nobody knows of which CPU, it is of each: also where none of them is shown.
+  if (loss.cpu === null) mark(head());
+  for (const row of visible().filter((one) => isCpu(one.id) && (loss.cpu === null || one.id === `c${loss.cpu}`))) {
+    // A mark at the place's foot. What was recorded inside is drawn, and hatched: it may not be all.
+    mark(topOf(row) + ROW - 4);
     pen.fillStyle = hatch(pen);
     pen.fillRect(x, topOf(row) + 2, end - x, ROW - 6);
   }
-  else if (loss.cpu === null) pen.fillRect(x, head(), Math.max(end - x, 2), h);
 }
 
 /** From who woke a thread to the thread, where both are seen; where there are too many, those of the chosen one. */

@@ -151,8 +151,8 @@ fn every_tab_is_taken_out_as_text_and_picture_and_tables_of_others_lead_to_the_t
 }
 
 /// Traces that are odd: of no event, of hundreds of CPUs with hostile names, of very many threads,
-/// of one event.
-fn odd_traces() -> [SyntheticTrace; 4] {
+/// of one event, of events that are missing on no CPU that anybody knows.
+fn odd_traces() -> [SyntheticTrace; 5] {
     let fair = |tid| testkit::Task::fair(tid, "a <b>\u{202e}&'\"");
     let long = "x<img src=x>\u{202e}".repeat(4_000);
     let text = event::Value::Text(long.clone().into());
@@ -170,7 +170,9 @@ fn odd_traces() -> [SyntheticTrace; 4] {
             .waking(testkit::Task::fair(tid, "w"), 0);
     }
     let one = SyntheticTrace::new().at(10).cpu(0).run(fair(7));
-    [SyntheticTrace::new(), hostile, crowd, one]
+    let lossy = SyntheticTrace::new().at(10).cpu(0).run(fair(7));
+    let lossy = lossy.lost_on(None, 20_000, 900_000).at(1_000).run(fair(8));
+    [SyntheticTrace::new(), hostile, crowd, one, lossy]
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl View {
         let answer = match name {
             "info" => Ok(Answer::json(&self.info())),
             "tracks" => self.tracks(&words).map(|value| Answer::json(&value)),
-            "tasks" => Ok(Answer::json(&self.tasks(&words))),
+            "tasks" => self.tasks(&words).map(|value| Answer::json(&value)),
             "tile" => self.tile(&words).map(Answer::binary),
             "losses" => Ok(Answer::json(&self.losses())),
             "latencies" => self.latencies(&words).map(|value| Answer::json(&value)),
@@ -99,20 +99,19 @@ impl View {
         }
     }
 
-    fn tasks(&self, words: &Words) -> Tasks {
+    fn tasks(&self, words: &Words) -> Result<Tasks> {
         let index = self.index();
-        let ids = words.text("ids").split(',').take(TASKS_MAX);
-        let ids = ids.filter_map(|id| id.parse::<u64>().ok());
-        Tasks {
-            tasks: ids.map(|id| facts(&index, id)).collect(),
-        }
+        let ids = words.list("ids", TASKS_MAX, |id| id.parse::<u64>().ok())?;
+        let tasks = ids.into_iter().map(|id| facts(&index, id));
+        Ok(Tasks {
+            tasks: tasks.collect(),
+        })
     }
 
     fn tile(&self, words: &Words) -> Result<Vec<u8>> {
         let index = self.index();
         let columns = words.count("columns", 1000, COLUMNS_MAX)?;
-        let tracks = words.text("tracks").split(',').take(TRACKS_MAX);
-        let tracks: Vec<TrackId> = tracks.filter_map(TrackId::parse).collect();
+        let tracks = words.list("tracks", TRACKS_MAX, TrackId::parse)?;
         let range = range(words, &index)?;
         let counted = self.counted(words, &tracks);
         let counters: Vec<Option<&Series>> = counted
@@ -138,7 +137,7 @@ impl View {
     }
 
     fn one_ledger(&self, words: &Words) -> Result<Answer> {
-        let task = words.count("task", 0, i64::from(u32::MAX))?;
+        let task = words.needed("task", i64::from(u32::MAX))?;
         let value = self.ledger(task, words.number("end", 0)?)?;
         Ok(Answer::json(&*value))
     }

@@ -170,11 +170,8 @@ async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> 
     }
     let query = head.uri.query().unwrap_or_default().to_owned();
     let words = Words::parse(&query);
-    let bearer = text(&head.headers, header::AUTHORIZATION.as_str());
-    let token = bearer
-        .strip_prefix("Bearer ")
-        .unwrap_or(words.text("token"));
-    if !is_same(token, &door.token) {
+    let told = bearer(&head.headers).unwrap_or(words.text("token"));
+    if !is_same(told, &door.token) {
         let fix = "open the URL that rtscope view printed, with its token";
         return refuse(401, "the token is missing or wrong", "a token", fix);
     }
@@ -193,6 +190,14 @@ async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> 
         Ok(answer) => send(answer, takes_gzip),
         Err(_) => refuse(500, "the answer failed", "a panic", "please report it"),
     }
+}
+
+/// The token that a client sends beside its question. The scheme's name may be in any case.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = text(headers, header::AUTHORIZATION.as_str()).split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim_matches(' '))
 }
 
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {

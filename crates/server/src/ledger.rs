@@ -38,7 +38,7 @@ impl View {
 
     /// The same as a page for a ticket, as `rtscope diagnose --html` writes it.
     pub(crate) fn incident(&self, words: &Words) -> Result<Answer> {
-        let task = words.count("task", 0, i64::from(u32::MAX))?;
+        let task = words.needed("task", i64::from(u32::MAX))?;
         let query = self.query(task, words.number("end", 0)?)?;
         let (index, info) = (self.index(), self.trace.info());
         let tid = index.tasks.get(task).map_or(0, |facts| facts.tid);

@@ -12,7 +12,7 @@ use event::{Error, ErrorKind, Result};
 use tokio::sync::Semaphore;
 
 use crate::answer::Answer;
-use crate::http::{Listening, is_same, loopback, send, start, text, token};
+use crate::http::{Listening, bearer, is_same, loopback, send, start, text, token};
 use crate::question::Words;
 
 /// Questions that are answered at once.
@@ -111,10 +111,9 @@ async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> 
     }
     let query = head.uri.query().unwrap_or_default().to_owned();
     if let Some(token) = door.token.as_ref().filter(|_| tells(&path)) {
-        let bearer = text(&head.headers, header::AUTHORIZATION.as_str());
         let words = Words::parse(&query);
-        let told = bearer.strip_prefix("Bearer ");
-        if !is_same(told.unwrap_or(words.text("token")), token) {
+        let told = bearer(&head.headers).unwrap_or(words.text("token"));
+        if !is_same(told, token) {
             let fix = "open the URL with its token, as in /?token=TOKEN, or send it as a bearer's";
             return refuse(401, "the token is missing or wrong", "a token", fix);
         }

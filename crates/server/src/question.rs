@@ -32,6 +32,50 @@ impl Words {
         }
     }
 
+    /// A number that has to be said, from zero to `most`.
+    pub fn needed(&self, key: &str, most: i64) -> Result<usize> {
+        match self.text(key) {
+            "" => Err(refuse(key, "")),
+            _ => self.count(key, 0, most),
+        }
+    }
+
+    /// One of the words that there are; the first when none was said.
+    pub fn one_of<'a>(&self, key: &str, known: &[&'a str]) -> Result<&'a str> {
+        let text = self.text(key);
+        let found = match text {
+            "" => known.first(),
+            text => known.iter().find(|one| **one == text),
+        };
+        let names: Vec<&str> = known
+            .iter()
+            .filter(|one| !one.is_empty())
+            .copied()
+            .collect();
+        found.copied().ok_or_else(|| {
+            invalid(format!("'{key}' has no such word"), text)
+                .fix(format!("give one of: {}", names.join(", ")))
+        })
+    }
+
+    /// What stands between the commas of a word, each as `read` takes it, `most` of them.
+    pub fn list<T>(
+        &self,
+        key: &str,
+        most: usize,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>> {
+        let parts = self.text(key).split(',').filter(|part| !part.is_empty());
+        let part = |part| {
+            let refused = || {
+                invalid(format!("one of '{key}' is none"), part)
+                    .fix("give them as /api/v1/tracks does, with commas between")
+            };
+            read(part).ok_or_else(refused)
+        };
+        parts.take(most).map(part).collect()
+    }
+
     /// A number from zero to `most`, greater ones taken for that.
     pub fn count(&self, key: &str, default: i64, most: i64) -> Result<usize> {
         let number = self.number(key, default)?;
@@ -43,13 +87,13 @@ impl Words {
 }
 
 fn refuse(key: &str, found: &str) -> Error {
+    invalid(format!("'{key}' is no number that fits"), found)
+        .fix("give an integer; docs/view.md has the API")
+}
+
+fn invalid(what: String, found: &str) -> Error {
     let found: String = found.chars().take(80).collect();
-    Error::new(
-        ErrorKind::InvalidInput,
-        format!("'{key}' is no number that fits"),
-    )
-    .found(format!("'{found}'"))
-    .fix("give an integer; docs/view.md has the API")
+    Error::new(ErrorKind::InvalidInput, what).found(format!("'{found}'"))
 }
 
 /// Percent-encoding undone; bytes that are not UTF-8 are replaced.
@@ -101,5 +145,35 @@ mod tests {
         assert!(words.count("b", 0, 3).is_err());
         assert!(words.number("c", 0).is_err());
         assert!(words.number("d", 0).is_err());
+        assert_eq!(words.needed("a", 9).ok(), Some(5));
+        assert!(words.needed("none", 9).is_err());
+    }
+
+    #[test]
+    fn a_word_that_there_is_not_is_refused_with_those_that_there_are() {
+        let check = |query: &str, expect: &str| {
+            let found = Words::parse(query).one_of("kind", &["cpu", "thread"]);
+            let found = found.unwrap_or_else(|error| panic!("{query}: {error:#}"));
+            assert_eq!(found, expect, "{query}");
+        };
+        check("", "cpu");
+        check("kind=", "cpu");
+        check("kind=thread", "thread");
+        let error = Words::parse("kind=foo").one_of("kind", &["", "cpu", "thread"]);
+        let error = format!("{:#}", error.expect_err("it is no kind"));
+        assert!(error.contains("'foo'"), "{error}");
+        assert!(error.contains("give one of: cpu, thread"), "{error}");
+    }
+
+    #[test]
+    fn of_a_list_each_part_is_read_or_all_is_refused() {
+        let list = |text: &str| {
+            let words = Words::parse(&format!("ids={text}"));
+            words.list("ids", 3, |id| id.parse::<u32>().ok()).ok()
+        };
+        assert_eq!(list(""), Some(vec![]));
+        assert_eq!(list("1,,2,"), Some(vec![1, 2]));
+        assert_eq!(list("1,2,3,4"), Some(vec![1, 2, 3]));
+        assert_eq!(list("1,x"), None);
     }
 }

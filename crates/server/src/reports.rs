@@ -71,7 +71,7 @@ impl View {
         );
         let mut asked = named.report;
         // As `--freq` does: how often which value.
-        asked.views.freq |= words.text("tables") == "freq";
+        asked.views.freq |= words.one_of("tables", &["", "freq"])? == "freq";
         self.reports.get(&question, || {
             let mut tables = Vec::new();
             run_reports(&self.trace, &[asked], &options, |tick| {

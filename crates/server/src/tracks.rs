@@ -12,6 +12,13 @@ use crate::events::ROWS_MAX;
 use crate::question::Words;
 use crate::view::View;
 
+/// Kinds of tracks; what a question asks for that says none stands first, here and below.
+const KINDS: [&str; 5] = ["cpu", "thread", "frequency", "idle", "user"];
+/// What threads are sorted by.
+const SORTS: [&str; 6] = ["run", "waits", "blocked", "prio", "name", "tid"];
+/// What stands together.
+const GROUPS: [&str; 2] = ["", "process"];
+
 /// A thread's time in a range by kind, and its place among the tasks.
 struct Row {
     sums: [u64; Kind::COUNT],
@@ -36,7 +43,10 @@ impl View {
         let range = range(words, &index)?;
         let offset = words.count("offset", 0, i64::MAX)?;
         let limit = words.count("limit", 100, ROWS_MAX)?;
-        let of_numbers = match words.text("kind") {
+        let kind = words.one_of("kind", &KINDS)?;
+        let sorted_by = words.one_of("sort", &SORTS)?;
+        let group = words.one_of("group", &GROUPS)?;
+        let of_numbers = match kind {
             "frequency" => Some(("f", &index.frequencies)),
             "idle" => Some(("i", &index.idle_states)),
             "user" => return Ok(users(&index, words.text("search"), offset, limit)),
@@ -45,7 +55,7 @@ impl View {
         if let Some((kind, all)) = of_numbers {
             return Ok(of_cpus(kind, all, offset, limit));
         }
-        if words.text("kind") != "thread" {
+        if kind != "thread" {
             let cpus = index.cpus.iter().enumerate().skip(offset).take(limit);
             let rows = cpus.map(|(cpu, track)| {
                 let row = row(track, cpu, range);
@@ -62,8 +72,8 @@ impl View {
         let mut rows: Vec<Row> = meant
             .map(|(place, (_, track))| row(track, place, range))
             .collect();
-        sort(&mut rows, words.text("sort"), &index);
-        if words.text("group") == "process" {
+        sort(&mut rows, sorted_by, &index);
+        if group == "process" {
             together(&mut rows, &index);
         }
         let total = rows.len();

@@ -431,7 +431,34 @@ fn a_report_of_others_is_run_over_the_range_and_its_failure_is_told() {
     );
 }
 
-const PATHS: [&str; 17] = [
+#[test]
+fn what_there_is_not_is_refused_and_never_taken_for_something_else() {
+    let view = view(story(5));
+    let check = |question: &str, fix: &str| {
+        let (path, query) = question.split_once('?').expect("a question");
+        let answer = view.answer(&format!("/api/v1/{path}"), query);
+        let text = String::from_utf8(answer.body).expect("text");
+        assert_eq!(answer.status, 400, "{question}: {text}");
+        assert!(text.contains(fix), "{question}: {text}");
+    };
+    check("tracks?kind=foo", "cpu, thread, frequency, idle, user");
+    check(
+        "tracks?kind=thread&sort=foo",
+        "run, waits, blocked, prio, name, tid",
+    );
+    check("tracks?kind=thread&group=foo", "process");
+    check("report?name=cputop&tables=foo", "freq");
+    check("latencies?of=foo", "wakeup, irq, softirq or call");
+    check("tile?tracks=c0,foo", "/api/v1/tracks");
+    check("tasks?ids=0,foo", "/api/v1/tracks");
+    check("ledger?end=5", "an integer");
+    check("incident?end=5", "an integer");
+}
+
+const PATHS: [&str; 20] = [
+    "counters",
+    "fields",
+    "names",
     "moment",
     "marks",
     "incident",
@@ -450,10 +477,10 @@ const PATHS: [&str; 17] = [
     "../../etc/passwd",
     "",
 ];
-const KEYS: [&str; 26] = [
-    "of", "stats", "track", "group", "by", "name", "begin", "end", "columns", "tracks", "kind",
-    "search", "sort", "offset", "limit", "ids", "task", "tasks", "worst", "first", "count",
-    "filter", "at", "token", "", "%",
+const KEYS: [&str; 29] = [
+    "counters", "periods", "tables", "of", "stats", "track", "group", "by", "name", "begin", "end",
+    "columns", "tracks", "kind", "search", "sort", "offset", "limit", "ids", "task", "tasks",
+    "worst", "first", "count", "filter", "at", "token", "", "%",
 ];
 
 fn value() -> impl Strategy<Value = String> {
@@ -466,6 +493,8 @@ fn value() -> impl Strategy<Value = String> {
         Just("call".to_owned()),
         Just("t1".to_owned()),
         Just("cputop".to_owned()),
+        Just("frequency".to_owned()),
+        Just("sched_switch.next_prio,n0,foo".to_owned()),
         "[a-z0-9%&=(),.*<>\"' ]{0,40}",
         any::<String>(),
     ]

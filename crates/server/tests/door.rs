@@ -79,6 +79,29 @@ fn only_who_knows_the_token_and_asks_this_machine_is_answered() {
 }
 
 #[test]
+fn the_name_of_the_scheme_may_be_in_any_case_and_its_token_counts_before_that_of_the_url() {
+    let open = open();
+    let check = |authorization: &str, query: &str, expect: u16| {
+        let (host, token) = (&open.host, &open.token);
+        let request = format!(
+            "GET /api/v1/info?{query} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+             Authorization: {authorization}\r\n\r\n"
+        );
+        let answer = send(host, &request.replace("TOKEN", token));
+        let status = format!("HTTP/1.1 {expect} ");
+        assert!(answer.starts_with(&status), "{authorization}: {answer}");
+    };
+    check("Bearer TOKEN", "", 200);
+    check("bearer TOKEN", "", 200);
+    check("BEARER  TOKEN", "", 200);
+    check("Basic TOKEN", "", 401);
+    check("Bearer", "", 401);
+    check("TOKEN", "", 401);
+    check("bearer x", "token=TOKEN", 401);
+    check("Basic eDp5", "token=TOKEN", 200);
+}
+
+#[test]
 fn it_only_reads_and_survives_what_is_no_question() {
     let open = open();
     let head = format!("HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", open.host);
