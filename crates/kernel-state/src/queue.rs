@@ -16,6 +16,8 @@ const HOLDERS_MAX: usize = ONE_BY_ONE_MAX / 2;
 const LEFT_MAX: usize = 1024;
 /// Of more stretches of one wait, which came first is not told.
 const STRETCHES_MAX: usize = 64;
+/// So many waits are under way at once, mostly.
+const ROOMS_MAX: usize = 64;
 
 /// Puts together what each had, the first to have the CPU first.
 pub fn sum_up(behind: &mut Vec<(Holder, i64)>) {
@@ -177,9 +179,22 @@ pub(super) struct Waits {
     all: Vec<Wait>,
     /// Places that are free.
     free: Vec<usize>,
+    /// Room of waits that were told, for the next ones.
+    rooms: Vec<Behind>,
 }
 
 impl Waits {
+    fn room(&mut self) -> Behind {
+        self.rooms.pop().unwrap_or_default()
+    }
+
+    /// What a wait that was told had room for serves the next one.
+    fn recycle(&mut self, room: Behind) {
+        if self.rooms.len() < ROOMS_MAX {
+            self.rooms.push(room);
+        }
+    }
+
     fn begin(&mut self, id: ProcId) -> usize {
         let wait = Wait::new(id);
         if let Some(place) = self.free.pop() {
@@ -225,10 +240,13 @@ impl Waits {
     }
 }
 
-fn tell<S: Sink>(kernel: &Kernel, wait: Wait, sink: &mut S) {
-    let Some(over_ns) = wait.over_ns else { return };
+/// Tells a wait; gives its room.
+fn tell<S: Sink>(kernel: &Kernel, wait: Wait, sink: &mut S) -> Behind {
+    let Some(over_ns) = wait.over_ns else {
+        return Behind::default();
+    };
     let (process, cpu) = (wait.id, wait.cpu);
-    let behind = wait.into_behind().dealt_out(over_ns);
+    let mut behind = wait.into_behind().dealt_out(over_ns);
     let change = Change::Waited {
         process,
         cpu,
@@ -237,6 +255,8 @@ fn tell<S: Sink>(kernel: &Kernel, wait: Wait, sink: &mut S) {
         behind: &behind,
     };
     sink.change(kernel, &change);
+    behind.clear();
+    Behind(behind)
 }
 
 impl Kernel {
@@ -270,6 +290,7 @@ impl Kernel {
 
     fn begin_stretch(&mut self, id: ProcId, queued: Queued) {
         self.waits.all[queued.wait].stretches += 1;
+        let behind = self.waits.room();
         self.processes.get_mut(id).queued = Some(queued);
         self.cpus[queued.cpu as usize]
             .queue
@@ -279,7 +300,7 @@ impl Kernel {
                 begin_ns: self.now_ns,
                 told_ns: self.now_ns,
                 until_ns: None,
-                behind: Behind::default(),
+                behind,
             });
     }
 
@@ -333,7 +354,8 @@ impl Kernel {
     /// It is certain whether the task of a wait that was held has run meanwhile.
     pub(super) fn tell_held<S: Sink>(&mut self, place: usize, sink: &mut S) {
         if let Some(wait) = self.waits.release(place) {
-            tell(self, wait, sink);
+            let room = tell(self, wait, sink);
+            self.waits.recycle(room);
         }
     }
 
@@ -357,7 +379,8 @@ impl Kernel {
             stretch.told_ns = stretch.told_ns.max(to_ns);
             let stays = until_ns < left_ns;
             if !stays && let Some(wait) = self.waits.end_stretch(stretch) {
-                tell(self, wait, sink);
+                let room = tell(self, wait, sink);
+                self.waits.recycle(room);
             }
             stays
         });
@@ -380,7 +403,8 @@ impl Kernel {
         (wait.over_ns, wait.cpu) = (waited, cpu);
         let until_ns = waited.map_or(self.now_ns, |(_, at_ns)| at_ns);
         if let Some(wait) = self.leave_queue(queued, until_ns, queued.cpu == cpu) {
-            tell(self, wait, sink);
+            let room = tell(self, wait, sink);
+            self.waits.recycle(room);
         }
     }
 

@@ -16,6 +16,12 @@ struct Key {
 }
 
 impl Key {
+    /// Before every item, but for one that is as early as any can be.
+    const FIRST: Key = Key {
+        time_ns: i64::MIN,
+        place: 0,
+    };
+
     /// After every item.
     const NEVER: Key = Key {
         time_ns: i64::MAX,
@@ -67,7 +73,7 @@ pub(crate) struct Merge<L> {
     /// The lane that is handed out.
     current: Key,
     others: Losers,
-    /// The earliest of the others.
+    /// The earliest of the others, or earlier: then they are looked at for the next item.
     limit: Key,
     /// Whether the current lane's item was handed out and the lane must go on.
     is_used: bool,
@@ -189,13 +195,18 @@ impl Losers {
         (Losers { nodes }, winner)
     }
 
-    /// Puts `key` where the last winner, of the lane at `place`, was; returns the new winner and
-    /// the earliest of all others, which lost against that.
+    /// Puts `key` where the last winner, of the lane at `place`, was; returns the new winner, and
+    /// up to which time it goes on without another look at the others. Of many lanes that is only
+    /// looked for in one that stays: its items come one behind the other, those of most others do not.
     #[inline]
     fn replace(&mut self, place: usize, key: Key) -> (Key, Key) {
         if self.nodes.len() > FEW_LANES {
             let winner = self.play::<true>(place, key);
-            return (winner, self.earliest_beside::<true>(winner.place));
+            let limit = match winner.place == place {
+                true => self.earliest_beside::<true>(place),
+                false => Key::FIRST,
+            };
+            return (winner, limit);
         }
         let winner = self.play::<false>(place, key);
         (winner, self.earliest_beside::<false>(winner.place))
@@ -275,8 +286,19 @@ mod tests {
     /// Wherever it is interrupted, and whichever of them goes on.
     #[test]
     fn all_at_once_are_the_items_that_come_one_by_one() {
-        let lanes = [vec![1, 5, 5, i64::MAX], vec![], vec![2, 9, 3, 5], vec![5]];
-        let merge = || Merge::new(lanes.clone().map(Vec::into_iter).into());
+        let few = vec![vec![1, 5, 5, i64::MAX], vec![], vec![2, 9, 3, 5], vec![5]];
+        let others = [
+            vec![i64::MIN, i64::MIN, 4, 4, 4],
+            vec![i64::MIN, 3],
+            vec![7; 3],
+        ];
+        let many = [few.clone(), others.to_vec(), few.clone()].concat();
+        all_at_once(&few);
+        all_at_once(&many);
+    }
+
+    fn all_at_once(lanes: &[Vec<i64>]) {
+        let merge = || Merge::new(lanes.iter().cloned().map(Vec::into_iter).collect());
         let expect = keys(merge());
         for stop_at in 0..=expect.len() {
             let (mut merge, mut found) = (merge(), Vec::new());

@@ -40,12 +40,21 @@ enum Part {
     Field(usize),
 }
 
+/// What is done on the way to the last mark, and to the last length that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Go(Step),
+    Mark(Mark),
+}
+
 /// The steps over the bodies of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BodySteps {
     steps: Vec<Step>,
     /// In the order of their bytes.
     marks: Vec<Mark>,
+    /// Both, one behind the other, without the steps that lead to nothing more.
+    ways: Vec<Way>,
 }
 
 impl BodySteps {
@@ -69,7 +78,28 @@ impl BodySteps {
                 steps.add(&member.node)?;
             }
         }
+        steps.ways = steps.ways();
         Some(steps)
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let (mut ways, mut gone) = (Vec::new(), 0);
+        for mark in &self.marks {
+            let steps = self.steps.get(gone..mark.step).unwrap_or_default();
+            ways.extend(steps.iter().copied().map(Way::Go));
+            ways.push(Way::Mark(*mark));
+            gone = mark.step.max(gone);
+        }
+        // A sequence at a place that is known has no mark, and its length is asked for all the same.
+        let keeps = |step: &Step| matches!(step, Step::Keep { .. });
+        let last = self
+            .steps
+            .iter()
+            .rposition(keeps)
+            .map_or(0, |last| last + 1);
+        let rest = self.steps.get(gone..last).unwrap_or_default();
+        ways.extend(rest.iter().copied().map(Way::Go));
+        ways
     }
 
     fn mark(&mut self, part: Part) {
@@ -142,7 +172,7 @@ impl BodySteps {
     }
 
     /// Where the scopes of the body that begins at byte `at` begin, and its fields, as far as that
-    /// depends on data, in bits; none when it reaches beyond the bytes.
+    /// depends on data, in bits; none when the way there leads beyond the bytes.
     pub fn place(
         &self,
         bytes: &[u8],
@@ -150,17 +180,16 @@ impl BodySteps {
         slots: &mut [u64],
         (scopes, fields): (&mut [u64; 3], &mut [u64]),
     ) -> Option<()> {
-        let mut marks = self.marks.iter().peekable();
-        for number in 0..=self.steps.len() {
-            while let Some(mark) = marks.next_if(|mark| mark.step == number) {
-                let position = (at.checked_add(mark.offset_bytes)? as u64).checked_mul(8)?;
-                match mark.part {
-                    Part::Scope(place) => *scopes.get_mut(place)? = position,
-                    Part::Field(place) => *fields.get_mut(place)? = position,
+        for way in &self.ways {
+            match *way {
+                Way::Go(step) => at = step.end(bytes, at, slots)?,
+                Way::Mark(mark) => {
+                    let position = (at.checked_add(mark.offset_bytes)? as u64).checked_mul(8)?;
+                    match mark.part {
+                        Part::Scope(place) => *scopes.get_mut(place)? = position,
+                        Part::Field(place) => *fields.get_mut(place)? = position,
+                    }
                 }
-            }
-            if let Some(step) = self.steps.get(number) {
-                at = step.end(bytes, at, slots)?;
             }
         }
         Some(())
