@@ -75,6 +75,18 @@ enum rts_chain_flag {
 	RTS_CHAIN_STALE = 1,    // its origin was too old to hand on: it starts at a later wake-up
 	RTS_CHAIN_REPAIRED = 2, // an exit was missed in it
 	RTS_CHAIN_UNSEEN = 4, // its wake-up was not seen: it starts at its timer, or as it ran
+	RTS_CHAIN_NEAR = 8, // nobody asked for its task, which works with those that are asked for
+	RTS_CHAIN_STRANGER = 16, // nobody asked for its task, which is real-time
+};
+
+// Who is judged beside those who are asked for, with RTS_TARGET_FLAGGED.
+enum rts_beside {
+	RTS_BESIDE_NOBODY = 0,
+	// Real-time tasks of other processes that real-time tasks which are asked for wake.
+	RTS_BESIDE_WOKEN = 1,
+	// Whoever may have kept these from their deadline: every real-time task, those of the command,
+	// and threads of the same processes that wake them or that they wake.
+	RTS_BESIDE_ALL = 2,
 };
 
 enum rts_target_kind {
@@ -479,7 +491,8 @@ struct rts_config {
 	rts_u8 acts; // a function of the user's is called at each hit
 	rts_u8 softirqs_in_tasks; // a task that runs one may be switched out in the middle
 	rts_u8 family_named; // names, processes' names and priorities mean those of `family` alone
-	rts_u8 padding[3];
+	rts_u8 beside; // enum rts_beside
+	rts_u8 padding[2];
 	rts_u64 cpus[RTS_CPU_WORDS];
 	struct rts_pattern patterns[RTS_PATTERNS_MAX];
 	struct rts_group_name group_names[RTS_PATTERNS_MAX];

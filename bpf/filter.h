@@ -90,6 +90,26 @@ static __always_inline bool filter_named(struct meant *meant, struct task_struct
 	       group_has_member(meant, task);
 }
 
+// Whether a task that nobody asks for is judged beside those who are asked for.
+static __always_inline bool filter_beside(const struct meant *meant, const struct task_struct *task)
+{
+	bool real_time = task->prio < PRIO_FAIR_MIN;
+
+	if (!config.beside || meant->ours || (task->flags & PF_KTHREAD))
+		return false;
+	if (config.beside == RTS_BESIDE_WOKEN)
+		return meant->near && real_time;
+	return meant->near || meant->family || real_time;
+}
+
+// What the hit of a task says of how it is meant.
+static __always_inline rts_u32 filter_kin(struct meant *meant, struct task_struct *task)
+{
+	if (!config.beside || filter_named(meant, task))
+		return 0;
+	return meant->near || meant->family ? RTS_CHAIN_NEAR : RTS_CHAIN_STRANGER;
+}
+
 static __always_inline bool filter_meant(struct meant *meant, struct task_struct *task)
 {
 	rts_s32 prio = task->prio;
@@ -100,7 +120,7 @@ static __always_inline bool filter_meant(struct meant *meant, struct task_struct
 		return true;
 	if (config.target_kind == RTS_TARGET_REAL_TIME)
 		return prio < PRIO_FAIR_MIN && !meant->passes && !meant->ours;
-	return filter_named(meant, task);
+	return filter_named(meant, task) || filter_beside(meant, task);
 }
 
 static __always_inline bool filter_target(struct task_state *state, struct task_struct *task)

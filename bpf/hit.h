@@ -213,7 +213,7 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 	task_describe(&hit->target, task);
 	hit->end_kind = end_kind;
 	hit->preemptions = chain->preemptions;
-	hit->flags = chain->flags;
+	hit->flags = chain->flags | filter_kin(&state->meant, task);
 	hit->cost_ns = 0;
 	hit_fill_steps(hit, chain);
 	// Its task was woken while we copied: the steps are of two activations.

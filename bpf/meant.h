@@ -16,7 +16,8 @@ struct meant {
 	rts_u8 passes;  // resolved once: a kernel thread that only passes on the work of others
 	rts_u8 ours;    // resolved once: of the watch itself, or outside of its PID namespace
 	rts_u8 program; // its process runs a program's file that is asked for as a process's name
-	rts_u8 padding[2];
+	rts_u8 near; // nobody asks for it, and it works with those who are asked for
+	rts_u8 padding[1];
 };
 
 // Whoever reads the iterator at the start is the watch: its process as the kernel numbers it, and

@@ -232,7 +232,8 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	// A sleep that it is on its way to has the timer that was armed for it, or none.
 	if (!wakeup->slept && !state->arms)
 		state->armed_ns = 0;
-	if (wakeup->target && config.end_kind == RTS_END_BLOCKED && !(wakee->flags & PF_KTHREAD))
+	if (wakeup->target && config.end_kind == RTS_END_BLOCKED && !(wakee->flags & PF_KTHREAD) &&
+	    !filter_kin(&state->meant, wakee))
 		came_from_sleep(state, cpu, wakee, wakeup, now_ns);
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->woken_ns = now_ns;
@@ -261,6 +262,31 @@ static __always_inline bool activate(void *ctx, struct cpu_state *cpu, struct ta
 	return true;
 }
 
+// Who works with those who are asked for: the current task wakes `wakee`.
+static __always_inline void near_note(struct cpu_state *cpu, struct task_struct *wakee,
+		struct task_state *of_wakee)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	bool same = current->tgid == wakee->tgid;
+	const struct softirq_frame *softirq;
+	struct task_state *state;
+
+	// Fair tasks of other processes wake each other for many reasons.
+	if (same ? config.beside != RTS_BESIDE_ALL
+		 : current->prio >= PRIO_FAIR_MIN || wakee->prio >= PRIO_FAIR_MIN)
+		return;
+	if (cpu->hardirq.active || (of_wakee->meant.near && config.beside != RTS_BESIDE_ALL))
+		return;
+	softirq = softirq_frame(cpu);
+	state = task_state(current);
+	if (!state || !softirq || softirq->vector_plus_1)
+		return;
+	if (filter_named(&state->meant, current))
+		of_wakee->meant.near = 1;
+	else if (config.beside == RTS_BESIDE_ALL && filter_named(&of_wakee->meant, wakee))
+		state->meant.near = 1;
+}
+
 // Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
 // so that the first origin stays while the wakee waits.
 static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
@@ -279,6 +305,8 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	// What it blocked on inside its activation is over: the activation goes on.
 	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
 		return false;
+	if (config.beside)
+		near_note(cpu, wakee, state);
 	wakeup.target = filter_target(state, wakee);
 	if (wakeup.target || state->was_target)
 		state->left = 0;

@@ -1,6 +1,6 @@
 //! Reads a hit: a chain over the threshold, with its steps and stacks.
 
-use event::evidence::{EndKind, Hit, Step, StepKind};
+use event::evidence::{EndKind, Hit, Kin, Step, StepKind};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result};
 
 use crate::{raw, text};
@@ -39,6 +39,12 @@ pub fn decode_hit(bytes: &[u8], threshold: Duration) -> Result<Hit> {
         stale: hit.flags & raw::CHAIN_STALE != 0,
         repaired: hit.flags & raw::CHAIN_REPAIRED != 0,
         unseen: hit.flags & raw::CHAIN_UNSEEN != 0,
+        kin: match hit.flags {
+            flags if flags & raw::CHAIN_NEAR != 0 => Kin::Near,
+            flags if flags & raw::CHAIN_STRANGER != 0 => Kin::Stranger,
+            _ => Kin::Asked,
+        },
+        ordinary: false,
         steps: hit.steps[..length]
             .iter()
             .map(decode_step)

@@ -29,6 +29,11 @@ pub const PROGRAMS_MAX: usize = 13;
 pub const CHAIN_STALE: u32 = 1;
 pub const CHAIN_REPAIRED: u32 = 2;
 pub const CHAIN_UNSEEN: u32 = 4;
+pub const CHAIN_NEAR: u32 = 8;
+pub const CHAIN_STRANGER: u32 = 16;
+pub const BESIDE_NOBODY: u8 = 0;
+pub const BESIDE_WOKEN: u8 = 1;
+pub const BESIDE_ALL: u8 = 2;
 pub const TARGET_ALL: u8 = 0;
 pub const TARGET_REAL_TIME: u8 = 1;
 pub const TARGET_FLAGGED: u8 = 2;
@@ -232,7 +237,8 @@ pub struct Config {
     pub acts: u8,
     pub softirqs_in_tasks: u8,
     pub family_named: u8,
-    pub padding: [u8; 3],
+    pub beside: u8,
+    pub padding: [u8; 2],
     pub cpus: [u64; CPU_WORDS],
     pub patterns: [Pattern; PATTERNS_MAX],
     pub group_names: [GroupName; PATTERNS_MAX],

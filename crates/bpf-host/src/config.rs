@@ -23,6 +23,19 @@ pub enum Targets {
     All,
 }
 
+/// Tasks that nobody asks for, and that may be what those wait for who are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beside {
+    /// None of them is judged.
+    #[default]
+    Nobody,
+    /// Real-time tasks of other processes that real-time tasks which are asked for wake.
+    Woken,
+    /// Every real-time task, those of the command, and threads of the same processes that work with
+    /// those that are asked for.
+    All,
+}
+
 /// The question of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchConfig {
@@ -30,6 +43,8 @@ pub struct WatchConfig {
     pub targets: Targets,
     /// With [`Targets::Tasks`]: these too.
     pub members: Members,
+    /// With [`Targets::Tasks`]: who is judged beside those that are asked for.
+    pub beside: Beside,
     /// Only chains that begin on these CPUs.
     pub cpus: Option<Vec<Cpu>>,
     /// Only chains that begin with these interrupts; negative numbers as in
@@ -72,6 +87,7 @@ impl Default for WatchConfig {
         WatchConfig {
             targets: Targets::All,
             members: Members::default(),
+            beside: Beside::Nobody,
             cpus: None,
             irqs: None,
             softirq: None,
@@ -179,6 +195,11 @@ impl WatchConfig {
                 }
                 fill_tasks(tasks, config)?;
                 self.members.fill(config)?;
+                config.beside = match self.beside {
+                    Beside::Nobody => raw::BESIDE_NOBODY,
+                    Beside::Woken => raw::BESIDE_WOKEN,
+                    Beside::All => raw::BESIDE_ALL,
+                };
             }
         }
         Ok(())

@@ -40,7 +40,7 @@ mod watch;
 /// The version of the records between the kernel's programs and us.
 pub use abi::{SleepsInside, VERSION as ABI_VERSION};
 pub use action::Action;
-pub use config::{Targets, WatchConfig};
+pub use config::{Beside, Targets, WatchConfig};
 pub use contexts::{ContextConfig, ContextPlace, ContextRing, ContextWatch, Counter};
 pub use cost::{MeasuredCost, TrackerCost, measure_cost, measure_tracker_cost};
 pub use evidence::{Evidence, EvidenceRings, Gone};

@@ -99,6 +99,14 @@ impl SnapshotFacts {
         self
     }
 
+    /// Says that the application called, and that nothing was longer than is usual.
+    pub(crate) fn with_open_call(mut self, words: &str) -> Self {
+        let value = EnvValue::Text(words.to_owned());
+        self.environment
+            .push(("rtscope_open_call".to_owned(), value));
+        self
+    }
+
     /// Names the events of which filters left some out.
     pub(crate) fn with_filters(mut self, filters: &[(EventName, String)]) -> Self {
         self.environment.extend(environment::filtered(filters));

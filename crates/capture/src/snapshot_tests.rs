@@ -34,6 +34,8 @@ fn hit(origin_ns: i64, end_ns: i64, cpus: &[u32]) -> Hit {
         stale: false,
         repaired: true,
         unseen: false,
+        kin: Default::default(),
+        ordinary: false,
         culprit: Some(task("hog")),
         steps: cpus.iter().map(step).collect(),
         cost: Duration::from_ns(12),

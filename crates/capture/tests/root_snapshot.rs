@@ -50,6 +50,8 @@ fn hit(window: TimeRange) -> Hit {
         stale: false,
         repaired: true,
         unseen: false,
+        kin: Default::default(),
+        ordinary: false,
         culprit: Some(task(43, "hog", 10)),
         steps: vec![
             step(StepKind::Hardirq, window.begin, -1, "local_timer"),

@@ -152,6 +152,115 @@ fn what_an_application_says_is_late_is_told_with_its_words_and_its_activation() 
 }
 
 #[test]
+fn who_feeds_a_real_time_task_of_the_command_is_told_where_that_one_only_waited() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    // Who reads says that a number came late; who writes it was at work.
+    let write = "i=0; while [ $i -lt 60 ]; do sleep 0.02; i=$((i+1)); \
+                 if [ $i = 50 ]; then k=0; while [ $k -lt 60000 ]; do k=$((k+1)); done; fi; \
+                 echo $i; done";
+    let read = "while read n; do if [ $n = 50 ]; then echo LATE; fi; done";
+    let app = format!("({write}) | chrt -f 50 sh -c '{read}'");
+    let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args(["watch", "--json", "--trigger", "line:LATE", "-o"])
+        .arg(folder.path().join("snapshots"))
+        .args(["--", "sh", "-c", &app])
+        .stdin(Stdio::null())
+        .output()
+        .expect("rtscope runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let objects = text.lines().filter(|line| line.starts_with('{'));
+    let objects = lines(&objects.collect::<Vec<_>>().join("\n"));
+    let mut hits = objects.iter().filter(|line| line["type"] == "hit");
+    let hit = &hits.next().unwrap_or_else(|| panic!("{output:?}"))["hit"];
+    assert_eq!(hit["task"]["prio"], 20, "{hit}");
+    assert!(hit["latency_ns"].as_i64() > Some(20_000_000), "{hit}");
+}
+
+#[test]
+fn a_real_time_task_of_another_process_that_one_of_a_named_process_wakes_is_told_too() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["conductor", "player"] {
+        std::fs::copy("/bin/sh", folder.path().join(name)).expect("a shell");
+    }
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args([
+            "watch",
+            "--json",
+            "--process",
+            "conductor",
+            "--over",
+            "20ms",
+            "-o",
+        ])
+        .arg(folder.path().join("snapshots"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("rtscope starts");
+    let stderr = BufReader::new(watch.stderr.take().expect("piped"));
+    let mut said = stderr.lines().map_while(Result::ok);
+    assert!(said.any(|line| line.starts_with("watching")), "it is armed");
+    std::thread::spawn(move || said.count());
+    let app = "chrt -f 50 ./conductor -c 'i=0; while [ $i -lt 30 ]; do i=$((i+1)); sleep 0.02; \
+               echo $i; done' | chrt -f 40 ./player -c 'while read n; do if [ $n = 20 ]; then k=0; \
+               while [ $k -lt 60000 ]; do k=$((k+1)); done; fi; done'";
+    let mut ran = Command::new("sh");
+    let ran = ran.args(["-c", app]).current_dir(folder.path()).status();
+    assert!(ran.expect("it runs").success());
+    let pid = rustix::process::Pid::from_raw(watch.id() as i32).expect("an id");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
+    let output = watch.wait_with_output().expect("it ends");
+    let objects = lines(&String::from_utf8_lossy(&output.stdout));
+    let mut hits = objects.iter().filter(|line| line["type"] == "hit");
+    let found = hits.find(|line| line["hit"]["task"]["comm"] == "player");
+    let found = found.unwrap_or_else(|| panic!("{output:?}"));
+    assert_eq!(found["hit"]["kin"], "near");
+    let verdict = &found["diagnosis"]["groups"][0]["verdict"];
+    let sentence = verdict["sentence"].as_str().unwrap_or_default();
+    assert!(sentence.contains("woken by conductor) needed"), "{verdict}");
+}
+
+#[test]
+fn a_call_at_which_nothing_stands_out_accuses_nobody_then_and_later() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let snapshots = folder.path().join("snapshots");
+    // The same at each of its turns; what it says is not true.
+    let app = "import os,time\nos.sched_setscheduler(0,os.SCHED_FIFO,os.sched_param(50))\n\
+               for i in range(1000):\n time.sleep(.005)\n\
+               \x20sum(range(20000))\n if i in (500,900): print('LATE',flush=True)\n";
+    let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args(["watch", "--json", "--trigger", "line:LATE", "-o"])
+        .arg(&snapshots)
+        .args(["--", "python3", "-c", app])
+        .stdin(Stdio::null())
+        .output()
+        .expect("rtscope runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let objects = text.lines().filter(|line| line.starts_with('{'));
+    let objects = lines(&objects.collect::<Vec<_>>().join("\n"));
+    let mut calls = objects.iter().filter(|line| line["type"] == "call");
+    let call = calls.next().unwrap_or_else(|| panic!("{output:?}"));
+    assert_eq!(call["trigger"]["looked_at"][0]["comm"], "python3", "{call}");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let snapshot = call["snapshot"]["path"].as_str().expect("a snapshot");
+    let later = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args(["diagnose", snapshot])
+        .output()
+        .expect("rtscope runs");
+    let said = String::from_utf8_lossy(&later.stdout);
+    assert_eq!(later.status.code(), Some(3), "{later:?}");
+    assert!(
+        said.starts_with("Inconclusive: the application said: LATE."),
+        "{said}"
+    );
+    assert!(!said.contains("do:"), "{said}");
+}
+
+#[test]
 fn what_a_command_leaves_in_the_background_is_named_and_not_called_in_time() {
     let _privileged = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

@@ -8,6 +8,7 @@ use trace::{Trace, TraceInfo};
 
 use crate::crosscheck::align;
 use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
+use crate::kin;
 use crate::ledger::{Account, ledger};
 use crate::model::{Candidate, End, Model, Version, What, begin_at};
 use crate::query::Query;
@@ -75,6 +76,10 @@ fn answer(mut model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
             .map(|hit| from_hit(&model, hit, preemption))
             .collect()
     };
+    model.basis.open_call = open_call(&model, trace.info(), query);
+    if model.basis.open_call.is_some() {
+        activations.clear();
+    }
     // A hit may be one only with what its task did not wait for.
     activations.retain(|late| query.threshold.is_none_or(|over| late.latency() >= over));
     for late in &mut activations {
@@ -104,6 +109,15 @@ fn answer(mut model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
         warnings,
         basis: model.basis,
     })
+}
+
+/// What the application said as this snapshot was taken, and nothing was longer than is usual: who
+/// asks for nobody by name is told no other thing than the watch said.
+fn open_call(model: &Model, info: &TraceInfo, query: &Query) -> Option<String> {
+    let is_asked = query.tasks.is_explicit() || query.threshold.is_some();
+    let said = info.environment.get("rtscope_open_call");
+    said.filter(|_| !is_asked && model.evidence.hits.is_empty())
+        .cloned()
 }
 
 /// The preemption model as the trace's environment tells it: outright, or in the kernel's version,
@@ -303,7 +317,8 @@ fn from_candidate(
 
 /// Late activations of one cause together, the cause with the most late time first. Where no task
 /// was named, the longest one comes first, behind the others what tasks worked themselves, and last
-/// what only the kernel's own threads waited for.
+/// what only the kernel's own threads waited for. Ordinary threads of a process with real-time
+/// ones stand behind these.
 fn group(
     model: &Model,
     info: &TraceInfo,
@@ -323,10 +338,12 @@ fn group(
     let is_kernels = |member: usize| model.tasks.is_kernels_task(&activations[member].task);
     let latency = |member: &usize| activations[*member].latency();
     let mut causes: Vec<_> = by_cause.into_iter().collect();
-    if is_open {
-        for (_, members) in &mut causes {
-            members.sort_by_key(|member| is_kernels(*member));
-        }
+    let ordinary: Vec<bool> = activations
+        .iter()
+        .map(|late| kin::is_ordinary(model, late))
+        .collect();
+    for (_, members) in &mut causes {
+        members.sort_by_key(|member| (is_open && is_kernels(*member), ordinary[*member]));
     }
     causes.sort_by_key(|(signature, members)| {
         let first = members.first().filter(|_| is_open);
@@ -336,6 +353,8 @@ fn group(
         };
         (
             first.is_some_and(|first| is_kernels(*first)),
+            // Nobody waits for them.
+            members.iter().all(|member| ordinary[*member]),
             // Where no task was named, the work of one that always works for long is no news.
             is_open && signature == verdict::OWN_WORK,
             -by.as_ns(),

@@ -382,6 +382,9 @@ pub struct Basis {
     /// Late activations of tasks that were asked for by a name that they had before; none: there
     /// are none.
     pub renamed: Option<Renamed>,
+    /// What the application said as it was recorded, if nothing was longer then than is usual: no
+    /// activation is told, as none is proven to be the one that it meant.
+    pub open_call: Option<String>,
     /// What cannot be told from the end of the work: the longest first.
     pub inside: Vec<SleepsInside>,
     /// Activations that are late, too, and shorter than all that were looked at.

@@ -24,6 +24,7 @@ mod inside;
 mod json;
 mod kept;
 mod kernel_sleep;
+mod kin;
 mod ledger;
 mod lengths;
 mod model;

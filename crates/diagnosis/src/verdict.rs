@@ -12,6 +12,7 @@ use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::host;
 use crate::kept;
 use crate::kernel_sleep;
+use crate::kin;
 use crate::model::Model;
 use crate::policy::FairPolicy;
 use crate::quota;
@@ -177,6 +178,7 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         sentence += quota::UNTOLD;
     }
     sentence += &lowered(late);
+    sentence += &kin::as_it_should(model, late, &culprits);
     if conclusive
         && culprits
             .first()
@@ -372,13 +374,11 @@ pub(crate) fn lacks_evidence(model: &Model, late: &LateActivation) -> bool {
 
 /// The late task, with its policy where its priority does not show that.
 fn late_task(model: &Model, late: &LateActivation) -> String {
-    let task = &late.task;
+    let (task, remark) = (&late.task, kin::remark(model, late));
+    let (comm, tid, prio) = (&task.comm, task.tid, task.prio);
     match FairPolicy::of(model, task.tid).filter(|_| !task.prio.is_real_time()) {
-        Some(policy) => {
-            let (comm, tid, prio) = (&task.comm, task.tid, task.prio);
-            format!("{comm} (tid {tid}, {prio}, {})", policy.name())
-        }
-        None => task.to_string(),
+        Some(policy) => format!("{comm} (tid {tid}, {prio}, {}{remark})", policy.name()),
+        None => format!("{comm} (tid {tid}, {prio}{remark})"),
     }
 }
 

@@ -2,7 +2,7 @@
 //! that the machine takes.
 
 use diagnosis::{Advice, Query, TaskFilter, diagnose};
-use event::Tid;
+use event::{Tid, Value};
 use testkit::{SyntheticTrace, Task};
 
 const VICTIM: Task = Task::rt(100, "victim", 50);
@@ -89,6 +89,69 @@ fn a_fair_victim_gets_no_real_time_policy() {
     let equal = Task::fair(200, "compiler");
     let expect = ["taskset -pc 1 200", "renice -n -10 -p 100"];
     check(behind(equal, victim), victim, &expect);
+}
+
+/// A state dump's line about a thread of process 100.
+fn of_process(trace: SyntheticTrace, task: Task) -> SyntheticTrace {
+    trace.event(
+        "lttng_statedump_process_state",
+        &[
+            ("tid", Value::Signed(task.tid.into())),
+            ("pid", Value::Signed(100)),
+            ("name", Value::Text(task.comm.into())),
+        ],
+    )
+}
+
+#[test]
+fn nothing_is_taken_from_a_real_time_task_for_an_ordinary_thread_beside_real_time_ones() {
+    let (victim, beside) = (Task::fair(100, "audio"), Task::rt(101, "audio", 70));
+    let both = |trace| of_process(of_process(trace, victim), beside);
+    let told = "audio (tid 100, nice 0, an ordinary thread beside real-time ones) was late";
+    let check = |hog: Task, expect: &[&str], should: bool| {
+        let trace = both(behind(hog, victim)).after(10).block(victim, beside);
+        let trace = trace.after(10).block(beside, FAIR).build();
+        let tasks = TaskFilter::from(Tid(victim.tid));
+        let query = Query {
+            tasks,
+            ..Query::default()
+        };
+        let diagnosis = diagnose(&trace, &query).expect("a diagnosis");
+        let verdict = diagnosis.verdict().expect("it was late");
+        assert!(verdict.sentence.starts_with(told), "{}", verdict.sentence);
+        assert_eq!(
+            verdict.sentence.contains("as they should"),
+            should,
+            "{}",
+            verdict.sentence
+        );
+        let commands: Vec<_> = verdict.advice.iter().map(|a| a.command.as_str()).collect();
+        assert_eq!(commands, expect);
+    };
+    check(HOG, &[], true);
+    // Of others it may have more.
+    let equal = Task::fair(200, "compiler");
+    let expect = ["taskset -pc 1 200", "renice -n -10 -p 100"];
+    check(equal, &expect, false);
+}
+
+#[test]
+fn ordinary_threads_stand_behind_the_real_time_ones_of_their_process() {
+    let (victim, beside) = (Task::fair(100, "audio"), Task::rt(101, "audio", 50));
+    let trace = begun(victim).at(500).preempt(FAIR, HOG);
+    let trace = of_process(of_process(woken(trace, victim), victim), beside);
+    let trace = trace.at(15_000).irq(9, "eth0").after(2).wake(beside);
+    let trace = trace.after(2).irq_end(9).at(21_000).block(HOG, beside);
+    let trace = trace.at(22_000).block(beside, victim).build();
+    let query = Query {
+        tasks: TaskFilter::parse(&["audio"]).expect("names tasks"),
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace, &query).expect("a diagnosis");
+    let first = diagnosis.groups[0].members[0];
+    assert_eq!(diagnosis.activations[first].task.tid, Tid(beside.tid));
+    let longest = diagnosis.activations.first().expect("one");
+    assert_eq!(longest.task.tid, Tid(victim.tid), "it is the longer one");
 }
 
 #[test]

@@ -4,22 +4,22 @@
 //! call comes: those of the moment before it are what it is about.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use event::evidence::{Hit, LateOne, StepKind, TaskRef};
-use event::{Duration, Error, Instant, Result, Tid};
+use event::evidence::{Hit, Kin, LateOne, StepKind, TaskRef};
+use event::{Duration, Error, Instant, Result, Tid, TimeRange};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::SleepsInside;
+use super::ordinary::is_ordinary;
+use super::usual::{Quiet, Usual};
 use crate::clock;
 
 /// Of so much time before a call the worst activation is what it is about.
 pub const LOOK_BACK: Duration = Duration::from_ms(1_000);
-/// The kernel begins anew after so long: a worse one of before hides none for longer.
-pub const WINDOW: Duration = Duration::from_ms(20);
 /// It wakes nobody for them: so often they are taken, before their ring is full.
 const TAKE_INTERVAL: Duration = Duration::from_ms(50);
 /// An application calls inside of the activation that was late: so long that may go on.
@@ -29,7 +29,15 @@ const PATIENCE: Duration = Duration::from_ms(1_000);
 /// Others that were late with it are told in short; at most so many.
 const BESIDE_MAX: usize = 3;
 /// More hits than so many come in no second.
-const HITS_MAX: usize = 1_000;
+const HITS_MAX: usize = 4_000;
+/// Most applications speak soon: what ended so shortly before may be what they mean, if it is so
+/// many times as long as is usual for its task.
+const SOON: Duration = Duration::from_ms(200);
+const TIMES_USUAL: i64 = 2;
+/// What ended before that has to stand out more.
+const TIMES_USUAL_BEFORE: i64 = 4;
+/// Who says how late it was means nothing that is shorter than such a part of that.
+const PART_OF_SAID: i64 = 4;
 
 /// Somebody says that a target was late.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,11 +172,25 @@ pub struct Called {
     pub more: u64,
     /// Other tasks' worst activations of that moment, the longest first.
     pub beside: Vec<(TaskRef, Duration)>,
+    /// Where nothing was longer than is usual for its task: the longest of those, and what is usual
+    /// for each as far as that is known.
+    pub looked_at: Vec<Looked>,
     /// The one before had the place of its snapshot.
     pub in_short: bool,
     /// Tasks that slept between two releases by their own timer, or between two waits for work, in
     /// cycles of that moment which are longer than what is told.
     pub inside: Vec<SleepsInside>,
+}
+
+/// An activation that explains no call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Looked {
+    /// Whose it was.
+    pub task: TaskRef,
+    /// How long it was.
+    pub latency: Duration,
+    /// How long they are otherwise, at most.
+    pub usual: Option<Duration>,
 }
 
 impl Called {
@@ -212,8 +234,33 @@ pub(super) struct Listener {
     next_snapshot: Instant,
     /// The worst of those that have one, but tasks' starts.
     worst: Duration,
+    /// How long activations are while nobody calls.
+    usual: Usual,
     /// When a task was made, as far as that is known.
     born: fn(Tid) -> Option<Instant>,
+    /// Whether it is one that nobody waits for, beside real-time threads of its process.
+    ordinary: fn(&TaskRef) -> bool,
+}
+
+/// Which of those that are long are meant first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Tasks that were asked for, and those that work with them.
+    Itself,
+    /// Of these, ordinary threads of a process that has real-time ones.
+    Ordinary,
+    /// Other real-time tasks.
+    Stranger,
+    /// No application calls its own start late.
+    Start,
+}
+
+/// What a call may be about.
+struct About {
+    /// What is meant, and behind it the worst of each other task.
+    long: Vec<Hit>,
+    /// The worst of each of those that are no longer than usual.
+    usual: Vec<Looked>,
 }
 
 impl Listener {
@@ -228,7 +275,9 @@ impl Listener {
             interval,
             next_snapshot: Instant::MIN,
             worst: Duration::ZERO,
+            usual: Usual::default(),
             born,
+            ordinary: is_ordinary,
         }
     }
 
@@ -238,6 +287,7 @@ impl Listener {
 
     /// These ended.
     pub(super) fn ended(&mut self, hits: Vec<Hit>) {
+        hits.iter().for_each(|hit| self.usual.note(hit));
         self.hits.extend(hits);
         while self.hits.len() > HITS_MAX {
             self.hits.pop_front();
@@ -249,6 +299,10 @@ impl Listener {
         let Some(came) = self.calls.take() else {
             return;
         };
+        self.usual.called(TimeRange {
+            begin: came.call.at - SOON,
+            end: came.last + SETTLE,
+        });
         self.pending = Some(match self.pending.take() {
             Some(first) => first.joined(came),
             None => came,
@@ -268,20 +322,27 @@ impl Listener {
     pub(super) fn answer(&mut self, now: Instant) -> Option<(Called, Option<Hit>)> {
         let pending = self.pending.as_ref()?;
         let at = pending.call.at;
-        let mut about = self.about(pending);
-        if now < at + SETTLE || (about.is_empty() && now < at + PATIENCE) {
+        if now < at + SETTLE {
             return None;
         }
-        let ends = about.iter().map(|hit| hit.end);
+        let About { mut long, usual } = self.about(pending);
+        if long.is_empty() && now < at + PATIENCE {
+            return None;
+        }
+        let ends = long.iter().map(|hit| hit.end);
         self.told = ends.chain([pending.last]).max()?;
-        let beside = about.iter().skip(1).take(BESIDE_MAX);
+        let beside = long.iter().skip(1).take(BESIDE_MAX);
         let beside = beside.map(|hit| (hit.task.clone(), hit.latency()));
         let beside = beside.collect();
+        let looked_at = match long.is_empty() {
+            true => usual,
+            false => Vec::new(),
+        };
         self.answered += 1;
-        let hit = (!about.is_empty()).then(|| Hit {
+        let hit = (!long.is_empty()).then(|| Hit {
             // The kernel numbers all that it sends.
             id: self.answered,
-            ..about.swap_remove(0)
+            ..long.swap_remove(0)
         });
         let told = self.told;
         self.hits.retain(|hit| hit.end > told);
@@ -298,6 +359,7 @@ impl Listener {
             call,
             more,
             beside,
+            looked_at,
             in_short,
             inside: Vec::new(),
         };
@@ -306,42 +368,164 @@ impl Listener {
 
     /// Whether an activation is its task's first.
     fn is_start(&self, hit: &Hit) -> bool {
-        let born = (self.born)(hit.task.tid);
-        born.is_some_and(|born| hit.origin < born + BORN_WITHIN)
+        began_with((self.born)(hit.task.tid), hit)
     }
 
-    /// What a call is about, and behind it the worst of each other task in the moment before:
-    /// real-time tasks first, then the longest. No application calls its own start late: a task's
-    /// first activation comes behind all others. Most speak at once: of those of the same rank that
-    /// are not much shorter than the longest, the last one is meant.
-    fn about(&self, pending: &Pending) -> Vec<Hit> {
+    /// What a call is about: the longest of those that are longer than is usual for their tasks, of
+    /// the first rank that has any. Most speak at once: of those that are not much shorter, one that
+    /// was asked for, a real-time one, the last one is meant.
+    fn about(&self, pending: &Pending) -> About {
         let from = (pending.call.at - LOOK_BACK).max(self.told);
         let is_about = |hit: &&Hit| hit.end > from && hit.origin <= pending.last;
-        let rank = |hit: &Hit| (self.is_start(hit), !hit.task.prio.is_real_time());
-        let about = self.hits.iter().filter(is_about);
-        let mut about: Vec<_> = about.map(|hit| (rank(hit), hit)).collect();
-        about.sort_by_key(|(rank, hit)| (*rank, Reverse(hit.latency())));
-        let Some((first, longest)) = about.first().copied() else {
-            return Vec::new();
-        };
-        let half = Duration::from_ns(longest.latency().as_ns() / 2);
-        let alike = about
-            .iter()
-            .filter(|(rank, hit)| *rank == first && hit.latency() >= half);
-        let meant = alike.map(|(_, hit)| *hit).max_by_key(|hit| hit.end);
-        let others = about.iter().map(|(_, hit)| *hit);
+        let said = said(&pending.call.words);
+        let mut known: HashMap<Tid, Known> = HashMap::new();
+        let (mut long, mut usual) = (Vec::new(), Vec::new());
+        for hit in self.hits.iter().filter(is_about) {
+            let of_task = known
+                .entry(hit.task.tid)
+                .or_insert_with(|| self.known(hit.task.tid));
+            of_task.real_time |= hit.task.prio.is_real_time();
+            match is_long(of_task, hit, pending.call.at, said) {
+                true => long.push(hit),
+                false => usual.push(hit),
+            }
+        }
+        let ranked = long.into_iter();
+        let ranked = ranked.map(|hit| (self.rank(known.get_mut(&hit.task.tid), hit), hit));
+        let mut long: Vec<(Rank, &Hit)> = ranked.collect();
+        long.sort_by_key(|(rank, hit)| (*rank, Reverse(hit.latency())));
+        let first = long.first().copied();
+        let meant = first.and_then(|(rank, longest)| {
+            let half = Duration::from_ns(longest.latency().as_ns() / 2);
+            let alike = long.iter().filter(|(of, _)| *of == rank);
+            let alike = alike
+                .map(|(_, hit)| *hit)
+                .filter(|hit| hit.latency() >= half);
+            alike.max_by_key(|hit| {
+                let is_asked = hit.kin == Kin::Asked;
+                (is_asked, hit.task.prio.is_real_time(), hit.end)
+            })
+        });
+        let others = long.iter().map(|(_, hit)| *hit);
         let mut worst: Vec<Hit> = Vec::new();
         for hit in meant.into_iter().chain(others) {
             if worst.iter().all(|one| one.task.tid != hit.task.tid) {
                 worst.push(hit.clone());
             }
         }
-        worst
+        About {
+            long: worst,
+            usual: looked(usual, &known),
+        }
     }
+
+    /// What is asked of a task but once.
+    fn known(&self, tid: Tid) -> Known {
+        Known {
+            quiet: self.usual.of(tid),
+            real_time: false,
+            rank: None,
+        }
+    }
+
+    fn rank(&self, known: Option<&mut Known>, hit: &Hit) -> Rank {
+        let is_real_time = known.as_ref().is_some_and(|known| known.real_time);
+        let asks = || ((self.born)(hit.task.tid), (self.ordinary)(&hit.task));
+        let (born, ordinary) = match known {
+            Some(known) => *known.rank.get_or_insert_with(asks),
+            None => asks(),
+        };
+        let is_fair = !hit.task.prio.is_real_time();
+        match hit.kin {
+            _ if began_with(born, hit) => Rank::Start,
+            Kin::Stranger => Rank::Stranger,
+            // Before it set its priority.
+            _ if is_fair && (ordinary || is_real_time) => Rank::Ordinary,
+            _ => Rank::Itself,
+        }
+    }
+}
+
+/// What is known of a task that may be meant.
+struct Known {
+    quiet: Quiet,
+    /// One of its activations was a real-time task's.
+    real_time: bool,
+    /// When it was made, and whether it is an ordinary one, once that was asked.
+    rank: Option<(Option<Instant>, bool)>,
+}
+
+/// Whether one may be what was called late: where nothing is known of its task, it may.
+fn is_long(known: &Known, hit: &Hit, at: Instant, said: Option<Duration>) -> bool {
+    let latency_ns = hit.latency().as_ns();
+    let times = match hit.end > at - SOON {
+        true => TIMES_USUAL,
+        false => TIMES_USUAL_BEFORE,
+    };
+    let least_ns = said.map_or(0, |said| said.as_ns() / PART_OF_SAID);
+    let usual = known.quiet.most(hit);
+    latency_ns >= least_ns && usual.is_none_or(|usual| latency_ns >= usual.as_ns() * times)
+}
+
+/// The worst of each task, those first that were asked for.
+fn looked(mut hits: Vec<&Hit>, known: &HashMap<Tid, Known>) -> Vec<Looked> {
+    hits.sort_by_key(|hit| (hit.kin != Kin::Asked, Reverse(hit.latency())));
+    let mut worst: Vec<&Hit> = Vec::new();
+    for hit in hits {
+        if worst.iter().all(|one| one.task.tid != hit.task.tid) {
+            worst.push(hit);
+        }
+    }
+    let looked = worst.into_iter().take(BESIDE_MAX).map(|hit| Looked {
+        task: hit.task.clone(),
+        latency: hit.latency(),
+        usual: known
+            .get(&hit.task.tid)
+            .and_then(|known| known.quiet.most(hit)),
+    });
+    looked.collect()
+}
+
+/// How late a line says that something was, where it says so plainly: the least of its numbers of
+/// milliseconds or microseconds.
+fn said(words: &str) -> Option<Duration> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let units = [("ms", 1e6), ("msec", 1e6), ("us", 1e3), ("usec", 1e3)];
+    let unit = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let word = word
+            .strip_suffix("secs")
+            .map_or(word.to_owned(), |unit| format!("{unit}sec"));
+        units
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, ns)| *ns)
+    };
+    let of_pair = |pair: &[&str]| {
+        let number: f64 = pair[0].trim_start_matches(['(', '=']).parse().ok()?;
+        Some(number * unit(pair[1])?)
+    };
+    let joined = |word: &&str| {
+        let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let end = word.find(|c: char| c.is_ascii_alphabetic())?;
+        let number: f64 = word[..end].parse().ok()?;
+        Some(number * unit(&word[end..])?)
+    };
+    let all = words.windows(2).filter_map(of_pair);
+    let all = all.chain(words.iter().filter_map(joined));
+    let least = all
+        .filter(|ns| *ns > 0.0 && *ns < 1e15)
+        .min_by(f64::total_cmp)?;
+    Some(Duration::from_ns(least as i64))
 }
 
 /// The kernel says when a task was made in hundredths of a second; its first wake-up comes at once.
 const BORN_WITHIN: Duration = Duration::from_ms(11);
+
+/// Whether an activation is the first of a task that was made then.
+fn began_with(born: Option<Instant>, hit: &Hit) -> bool {
+    born.is_some_and(|born| hit.origin < born + BORN_WITHIN)
+}
 
 /// When a task was made; none where it has ended.
 fn born(tid: Tid) -> Option<Instant> {
@@ -356,51 +540,18 @@ fn born(tid: Tid) -> Option<Instant> {
 
 #[cfg(test)]
 mod tests {
-    use event::evidence::{EndKind, Stack};
     use event::{Prio, Tid};
 
+    use super::super::usual::testing::{hit, ms};
     use super::*;
-
-    fn ms(at: i64) -> Instant {
-        Instant::from_ns(at * 1_000_000)
-    }
-
-    /// One of `tid` (below 100: real-time) that ended at an instant, and how long it was.
-    fn hit(tid: i32, end_ms: i64, latency_ms: i64) -> Hit {
-        let prio = match tid {
-            ..100 => Prio::from_rt(50),
-            _ => Prio::from_lttng(20),
-        };
-        Hit {
-            id: 77,
-            end_kind: EndKind::Blocked,
-            origin: ms(end_ms - latency_ms),
-            end: ms(end_ms),
-            threshold: Duration::from_us(10),
-            task: TaskRef {
-                tid: Tid(tid),
-                comm: format!("task{tid}"),
-                prio,
-            },
-            preemptions: 0,
-            overflow: 0,
-            stale: false,
-            repaired: false,
-            unseen: false,
-            culprit: None,
-            steps: vec![],
-            cost: Duration::ZERO,
-            waker_stack: Stack::new(),
-            wakee_stack: Stack::new(),
-            culprit_stack: Stack::new(),
-        }
-    }
 
     fn listener() -> Listener {
         let calls = Arc::new(Calls::new().expect("calls"));
         Listener {
             // Task 8 was made 400 ms before the calls of these tests, the others long ago.
             born: |tid| (tid == Tid(8)).then(|| ms(4_600)),
+            // Those from 200 on are such threads.
+            ordinary: |task| task.tid.0 >= 200,
             ..Listener::new(calls, Duration::from_ms(1_000))
         }
     }
@@ -441,10 +592,20 @@ mod tests {
         check(&[(100, 5_030, 20)], None);
         // It called inside.
         check(&[(100, 5_004, 8)], Some((100, 8, vec![])));
-        // Real-time tasks first, then the longest.
+        // Of several the longest one, whoever it is of.
         check(
             &[(100, 4_990, 9), (7, 4_999, 3), (101, 4_980, 30)],
-            Some((7, 3, vec![101, 100])),
+            Some((101, 30, vec![100, 7])),
+        );
+        // A real-time one of the same order goes before it.
+        check(
+            &[(7, 4_970, 16), (101, 4_980, 30)],
+            Some((7, 16, vec![101])),
+        );
+        // Nobody waits for what a real-time program does beside.
+        check(
+            &[(200, 4_990, 9), (7, 4_999, 3), (201, 4_980, 30)],
+            Some((7, 3, vec![201, 200])),
         );
     }
 
@@ -493,6 +654,97 @@ mod tests {
             &[(9, 4_300, 9), (9, 4_999, 6), (7, 4_998, 5)],
             (9, 6, vec![7]),
         );
+    }
+
+    /// Task 7 and 9 are at work each 50 ms, for a millisecond; then these, and a call.
+    fn after_quiet(late: &[Hit], words: &str) -> (Option<i32>, Vec<(i32, i64, Option<i64>)>) {
+        let mut listener = listener();
+        let quiet = |tid| (0..18).map(move |turn| hit(tid, 3_900 + 50 * turn, 1));
+        let mut hits: Vec<Hit> = quiet(7).chain(quiet(9)).collect();
+        hits.sort_by_key(|hit| hit.end);
+        hits.extend(late.iter().cloned());
+        listener.ended(hits);
+        let (at, words) = (ms(5_000), words.to_owned());
+        listener.calls.add(Call { at, words });
+        listener.listen();
+        let (called, hit) = listener.answer(ms(6_001)).expect("an answer");
+        let whole = |duration: Duration| duration.as_ns() / 1_000_000;
+        let looked = called.looked_at.iter().map(|looked| {
+            let usual = looked.usual.map(whole);
+            (looked.task.tid.0, whole(looked.latency), usual)
+        });
+        (hit.map(|hit| hit.task.tid.0), looked.collect())
+    }
+
+    #[test]
+    fn nobody_is_named_by_an_activation_that_is_as_long_as_usual() {
+        let check = |late: &[Hit], words: &str, expect: Option<i32>| {
+            let (told, looked) = after_quiet(late, words);
+            assert_eq!(told, expect, "{late:?} {words}");
+            assert_eq!(looked.is_empty(), expect.is_some(), "{looked:?}");
+        };
+        check(&[hit(7, 4_990, 1)], "late", None);
+        check(&[hit(7, 4_990, 5)], "late", Some(7));
+        // Long before, it has to stand out more.
+        check(&[hit(7, 4_770, 3)], "late", None);
+        check(&[hit(7, 4_770, 5)], "late", Some(7));
+        // Who says how late means nothing far shorter.
+        let said = "missed: cycle 150 late, 35.274 ms since the last";
+        check(&[hit(7, 4_990, 5)], said, None);
+        check(&[hit(7, 4_990, 30)], said, Some(7));
+        let (_, looked) = after_quiet(&[hit(7, 4_990, 1)], "late");
+        assert_eq!(looked, [(7, 1, Some(1)), (9, 1, Some(1))]);
+    }
+
+    #[test]
+    fn who_works_with_the_tasks_that_were_asked_for_may_be_meant_and_others_only_without_these() {
+        let of = |kin: Kin, hit: Hit| Hit { kin, ..hit };
+        let check = |late: &[Hit], expect: i32| {
+            let (told, _) = after_quiet(late, "XRun");
+            assert_eq!(told, Some(expect), "{late:?}");
+        };
+        // A client of a sound server, whose own thread had a little noise.
+        let client = of(Kin::Near, hit(9, 4_985, 14));
+        check(&[client.clone(), hit(7, 4_990, 3)], 9);
+        // The server waited for it.
+        check(&[client, hit(7, 4_986, 14)], 7);
+        let stranger = of(Kin::Stranger, hit(9, 4_985, 14));
+        check(&[stranger.clone(), hit(7, 4_990, 3)], 7);
+        check(&[stranger, hit(7, 4_990, 1)], 9);
+    }
+
+    #[test]
+    fn a_task_that_is_always_called_late_is_late_however_usual_that_is() {
+        let mut listener = listener();
+        listener.ended(vec![hit(7, 4_000, 1)]);
+        for turn in 0..20 {
+            let at_ms = 5_000 + 300 * turn;
+            listener.ended(vec![hit(7, at_ms - 10, 9)]);
+            call(&mut listener, at_ms);
+            let answer = told(listener.answer(ms(at_ms + 60)));
+            assert_eq!(answer, Some((7, 9, vec![])), "{turn}");
+        }
+    }
+
+    #[test]
+    fn how_late_a_line_says_it_was_is_read_where_it_is_plain() {
+        let check = |words: &str, expect_us: Option<i64>| {
+            let found = said(words).map(|said| said.as_ns() / 1_000);
+            assert_eq!(found, expect_us, "{words}");
+        };
+        check(
+            "missed: cycle 150 late, 35.274 ms since the last",
+            Some(35_274),
+        );
+        check("JackTimedDriver::Process XRun = 18 usec", Some(18));
+        check("XRun of at least 12.5 msecs", Some(12_500));
+        check("late by 7ms, of 5ms", Some(5_000));
+        check("late (300us)", Some(300));
+        check("XRUN 3", None);
+        check("missed after 12 s", None);
+        check("client = synth was not finished", None);
+        check("-3 ms", None);
+        check("", None);
     }
 
     #[test]

@@ -13,10 +13,12 @@
 mod armed;
 mod calls;
 mod history;
+mod ordinary;
 mod pair;
 mod snapshots;
 mod tracker_names;
 mod trackers;
+mod usual;
 mod work;
 
 use std::collections::HashSet;
@@ -44,13 +46,14 @@ use host::capabilities::Capabilities;
 use snapshots::{Desk, Folder, Snapshots};
 
 pub use bpf_host::SleepsInside;
-pub use calls::{Call, Called, Calls, WINDOW as CALL_WINDOW, in_short};
+pub use calls::{Call, Called, Calls, Looked, in_short};
 pub use history::{Row, WINDOWS_MIN, Window, WindowRow};
 pub use pair::{KEY_DEFAULT, PairQuestion, pair, pair_is_of};
 pub use tracker_names::{key_name, keys_named};
 pub use trackers::{
     TrackerReport, TrackerStatus, TrackersObserver, TrackersOptions, TrackersStatus, run_trackers,
 };
+pub use usual::WINDOW as CALL_WINDOW;
 
 /// How often the observer is told where the watch stands.
 const STATUS_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
@@ -397,6 +400,8 @@ impl Session<'_> {
 
     fn report(&mut self, mut caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
         self.desk.refresh();
+        // By the time that it is asked for later, nobody knows any more.
+        ordinary::mark(&mut caught.hits);
         if let Some(called) = &mut caught.called {
             let latency = caught.hits.first().map(Hit::latency).unwrap_or_default();
             let mut inside = self.watch.sleeps_inside()?;

@@ -134,6 +134,9 @@ impl Snapshots {
     /// Writes under the first free name. Another watch may take it meanwhile: then under the next.
     fn write_free(&self, caught: &Caught, window: &Pages) -> Result<SnapshotSummary> {
         let mut first = caught.hits.first().map_or(1, |hit| hit.id);
+        let open = caught.called.as_ref().filter(|_| caught.hits.is_empty());
+        let open = open.map(|called| self.facts.clone().with_open_call(&called.call.words));
+        let facts = open.as_ref().unwrap_or(&self.facts);
         loop {
             let (number, path) = free_path(&self.flight.output, first)?;
             let formats = &self.formats;
@@ -142,7 +145,7 @@ impl Snapshots {
                 evidence: &caught.evidence,
                 gone: &caught.gone,
             };
-            let written = write_snapshot(&path, window, formats, &seen, &self.facts);
+            let written = write_snapshot(&path, window, formats, &seen, facts);
             match written {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => first = number + 1,
                 written => return written,

@@ -43,7 +43,8 @@ pub struct Watch {
     pub pid: Vec<i32>,
     /// All threads of processes of this name
     ///
-    /// That of its first thread, its program or its script.
+    /// That of its first thread, its program or its script. Real-time tasks of other processes that
+    /// its real-time threads wake are judged with them.
     #[arg(long, value_name = "NAME", help_heading = "What to watch")]
     pub process: Vec<String>,
     /// Tasks of this control group, and of all below it: its path or the end of that
@@ -109,8 +110,9 @@ pub struct Watch {
     ///
     /// line:TEXT: it prints a line with TEXT. That is the output of COMMAND; without COMMAND, lines
     /// on the standard input (./app 2>&1 | sudo rtscope watch …). signal: somebody sends SIGUSR1 to
-    /// rtscope. Told is the worst activation of the second before, if it is longer than --over, and
-    /// nothing else. Repeatable.
+    /// rtscope. Told is an activation of the second before that is longer than --over and than is
+    /// usual for its task, and nothing else; also one of a task that works with those that are
+    /// meant. Repeatable.
     #[arg(long, value_name = "WHAT", help_heading = "When to report")]
     #[arg(conflicts_with_all = ["timeout", "new_worst", "tracker"])]
     pub trigger: Vec<String>,

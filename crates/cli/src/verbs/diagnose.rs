@@ -123,6 +123,7 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
 fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
     let basis = &diagnosis.basis;
     let missing = basis.holes > 0 || basis.unknown() > 0 || basis.is_of_start_ups();
+    let missing = missing || basis.open_call.is_some();
     let Some(worst) = diagnosis.activations.first() else {
         return match missing || basis.activations == 0 {
             true => Outcome::Inconclusive,

@@ -13,6 +13,7 @@ use event::{Cpu, Duration, Tid};
 use trace::TraceInfo;
 
 use crate::finding::{Advice, Culprit, LateActivation};
+use crate::kin;
 use crate::model::Model;
 use event::evidence::{StepKind, TaskRef};
 
@@ -76,10 +77,13 @@ pub(crate) fn advise(
     culprits: &[Culprit],
 ) -> Vec<Advice> {
     let alone = culprits.iter().any(|culprit| is_enough(late, culprit));
+    // Nothing is taken from a real-time task for the sake of a thread that nobody waits for.
+    let spares = kin::is_ordinary(model, late);
     let then_check = then_check(late, check_threshold(late));
     let mut ranked: Vec<(usize, Advice)> = Vec::new();
     let culprits = culprits.iter().enumerate();
-    for (cause, culprit) in culprits.filter(|(_, one)| !alone || is_enough(late, one)) {
+    let culprits = culprits.filter(|(_, one)| !alone || is_enough(late, one));
+    for (cause, culprit) in culprits.filter(|(_, one)| !(spares && kin::is_real_times(one))) {
         let case = Case {
             model,
             info,

@@ -17,6 +17,8 @@ pub fn hit_json(hit: &Hit) -> Value {
         "steps_left_out": hit.overflow,
         "stale": hit.stale,
         "unseen": hit.unseen,
+        "kin": hit.kin.name(),
+        "ordinary": hit.ordinary,
         "repaired": hit.repaired,
         "cost_ns": hit.cost.as_ns(),
         "culprit": hit.culprit.as_ref().map(task_json),
@@ -107,6 +109,8 @@ mod tests {
             stale: false,
             repaired: false,
             unseen: false,
+            kin: Default::default(),
+            ordinary: false,
             culprit: Some(task),
             steps: vec![
                 step(StepKind::Hardirq, -1, 1_000),

@@ -50,6 +50,7 @@ fn basis_json(basis: &Basis) -> Value {
         "unknown_wakers": basis.unknown_wakers,
         "stopped_asleep": basis.stopped_asleep,
         "renamed": basis.renamed.as_ref().map(renamed_json),
+        "open_call": basis.open_call,
         "sleeps_inside": basis.inside.iter().map(inside_json).collect::<Vec<_>>(),
         "left_out": basis.left_out,
         "until": basis.until.name(),

@@ -9,6 +9,9 @@ use crate::{Cpu, Duration, Field, Instant, Prio, Value};
 const FLAG_STALE: u32 = 1 << 0;
 const FLAG_REPAIRED: u32 = 1 << 1;
 const FLAG_UNSEEN: u32 = 1 << 2;
+const FLAG_NEAR: u32 = 1 << 3;
+const FLAG_STRANGER: u32 = 1 << 4;
+const FLAG_ORDINARY: u32 = 1 << 5;
 
 /// Numbers of interrupts that the programs of the watch know by themselves, in a step's `id`; all
 /// of them are in [`crate::vectors::VECTORS`].
@@ -131,6 +134,43 @@ impl EndKind {
     }
 }
 
+/// How the task of a hit is meant by what was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kin {
+    /// It is one that was asked for.
+    #[default]
+    Asked,
+    /// It works with those: they wake it, it wakes them, or it is of the same command.
+    Near,
+    /// It is another real-time task.
+    Stranger,
+}
+
+impl Kin {
+    fn flag(self) -> u32 {
+        match self {
+            Kin::Asked => 0,
+            Kin::Near => FLAG_NEAR,
+            Kin::Stranger => FLAG_STRANGER,
+        }
+    }
+
+    fn of_flags(flags: u32) -> Kin {
+        let kinds = [Kin::Near, Kin::Stranger].into_iter();
+        let mut kinds = kinds.filter(|kin| flags & kin.flag() != 0);
+        kinds.next().unwrap_or_default()
+    }
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kin::Asked => "asked",
+            Kin::Near => "near",
+            Kin::Stranger => "stranger",
+        }
+    }
+}
+
 /// A chain over the threshold, as the watch saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
@@ -157,6 +197,10 @@ pub struct Hit {
     /// Its wake-up was not seen: it begins with the expiry of its task's own timer or, `stale`, as
     /// that was first seen to run.
     pub unseen: bool,
+    /// Whether it was asked for.
+    pub kin: Kin,
+    /// Its task is not real-time, and other threads of its process are.
+    pub ordinary: bool,
     /// Who left the CPU when the target came on it; idle tasks have tid 0. None when the target
     /// still waits.
     pub culprit: Option<TaskRef>,
@@ -271,6 +315,7 @@ impl Record for Hit {
         let stale = if self.stale { FLAG_STALE } else { 0 };
         let repaired = if self.repaired { FLAG_REPAIRED } else { 0 };
         let unseen = if self.unseen { FLAG_UNSEEN } else { 0 };
+        let ordinary = if self.ordinary { FLAG_ORDINARY } else { 0 };
         Part::encode(&self.id, out);
         self.end_kind.encode(out);
         self.origin.encode(out);
@@ -279,7 +324,7 @@ impl Record for Hit {
         self.task.encode(out);
         self.preemptions.encode(out);
         self.overflow.encode(out);
-        (stale | repaired | unseen).encode(out);
+        (stale | repaired | unseen | self.kin.flag() | ordinary).encode(out);
         self.culprit.encode(out);
         record::encode_sequence(&self.steps, out, encode_step);
         self.cost.encode(out);
@@ -302,6 +347,8 @@ impl Record for Hit {
             stale: flags & FLAG_STALE != 0,
             repaired: flags & FLAG_REPAIRED != 0,
             unseen: flags & FLAG_UNSEEN != 0,
+            kin: Kin::of_flags(flags),
+            ordinary: flags & FLAG_ORDINARY != 0,
             culprit: Part::decode("culprit_", source)?,
             steps: record::decode_sequence("steps", source, decode_step),
             cost: Duration::decode("cost_ns", source)?,
@@ -349,6 +396,11 @@ mod tests {
                 stale: true,
                 repaired: false,
                 unseen: culprit.is_none(),
+                kin: match culprit {
+                    None => Kin::Near,
+                    Some(_) => Kin::Stranger,
+                },
+                ordinary: culprit.is_none(),
                 culprit,
                 steps: vec![step(5, StepKind::Waking), step(1_000, StepKind::SwitchIn)],
                 cost: Duration::from_ns(12),

@@ -33,7 +33,7 @@ use record::Record;
 
 pub use blocked::{Blocked, BlockedOn};
 pub use from_kernel::Machine;
-pub use hit::{EndKind, Hit, Step, StepKind, irq};
+pub use hit::{EndKind, Hit, Kin, Step, StepKind, irq};
 pub use late::LateOne;
 pub use late_timer::{LateTimer, Mode};
 pub use moment::{Moment, Role};

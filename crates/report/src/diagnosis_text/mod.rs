@@ -80,6 +80,16 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
     text
 }
 
+/// The snapshot of a call at which nothing stood out.
+fn open_call(diagnosis: &Diagnosis) -> String {
+    let said = diagnosis.basis.open_call.as_deref().unwrap_or_default();
+    format!(
+        "Inconclusive: the application said: {said}. No activation that the watch saw then was \
+         longer than is usual for its task, so nobody is named. --over 1ms tells what was long \
+         there all the same, --task NAME of one task."
+    )
+}
+
 /// Activations of which nobody knows whether they were late, and why: a sentence each.
 fn may_be_late(basis: &Basis) -> String {
     let mut text = String::new();
@@ -153,6 +163,7 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     let mut lines = Vec::new();
     if diagnosis.groups.is_empty() {
         lines.push(match diagnosis.basis.activations {
+            _ if diagnosis.basis.open_call.is_some() => open_call(diagnosis),
             0 => nothing_to_judge(diagnosis),
             _ => nothing_late(diagnosis),
         });

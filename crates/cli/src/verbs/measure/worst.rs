@@ -140,6 +140,8 @@ mod tests {
             stale: false,
             repaired: false,
             unseen: false,
+            kin: Default::default(),
+            ordinary: false,
             culprit: None,
             steps: Vec::new(),
             cost: Duration::ZERO,

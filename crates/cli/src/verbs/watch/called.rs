@@ -1,7 +1,8 @@
 //! What is said of a call: the application's own words, and who else was late then.
 
-use capture::watch::{CallReport, Called};
+use capture::watch::{CallReport, Called, Looked};
 use diagnosis::quoted;
+use event::Duration;
 use event::evidence::LateOne;
 use serde_json::{Value, json};
 
@@ -60,10 +61,20 @@ fn inside_text(called: &Called) -> String {
 /// A call at which nothing was late.
 pub(super) fn nothing_late_text(report: &CallReport, whom: &str) -> String {
     let mut text = format!("\n{}", words(&report.called));
-    text += &format!(
-        "  nothing that ended in the second before is late among {whom}: was it another task, or \
-         was the line kept back in a buffer (stdbuf -oL)?\n"
-    );
+    let looked: Vec<String> = report.called.looked_at.iter().map(looked_text).collect();
+    text += &match looked.is_empty() {
+        true => format!(
+            "  nothing that ended in the second before is late among {whom}: was it another task, \
+             or was the line kept back in a buffer (stdbuf -oL)?\n"
+        ),
+        false => format!(
+            "  nobody is named: nothing that ended in the second before was longer than is usual \
+             for its task, among {whom}: {}\n  how to find it: --task NAME or --process NAME of \
+             who else may be late; rtscope watch --over 1ms (every real-time task); or the line \
+             was kept back in a buffer (stdbuf -oL)\n",
+            looked.join(", ")
+        ),
+    };
     text += &inside_text(&report.called);
     match (&report.snapshot, &report.failure) {
         (Some(snapshot), _) => {
@@ -74,6 +85,16 @@ pub(super) fn nothing_late_text(report: &CallReport, whom: &str) -> String {
         (None, None) => {}
     }
     text
+}
+
+fn looked_text(looked: &Looked) -> String {
+    let Looked {
+        task,
+        latency,
+        usual,
+    } = looked;
+    let usual = usual.map(|usual| format!(" (else up to {usual})"));
+    format!("{task} {latency}{}", usual.unwrap_or_default())
 }
 
 fn words(called: &Called) -> String {
@@ -95,6 +116,17 @@ pub(super) fn call_json(called: &Called) -> Value {
         "words": called.call.words,
         "more": called.more,
         "beside": beside.collect::<Value>(),
+        "looked_at": called.looked_at.iter().map(looked_json).collect::<Value>(),
+    })
+}
+
+fn looked_json(looked: &Looked) -> Value {
+    let task = &looked.task;
+    json!({
+        "tid": task.tid.0,
+        "comm": task.comm,
+        "latency_ns": looked.latency.as_ns(),
+        "usual_ns": looked.usual.map(Duration::as_ns),
     })
 }
 
@@ -117,7 +149,7 @@ pub(super) fn held_back_json(called: &Called, late: Option<&LateOne>) -> Value {
 mod tests {
     use capture::watch::Call;
     use event::evidence::TaskRef;
-    use event::{Duration, Instant, Prio, Tid};
+    use event::{Instant, Prio, Tid};
 
     use super::*;
 
@@ -136,6 +168,7 @@ mod tests {
             call,
             more: 0,
             beside: vec![],
+            looked_at: vec![],
             in_short: false,
             inside: vec![],
         };
@@ -161,5 +194,15 @@ mod tests {
         let text = nothing_late_text(&report, "tasks called synth");
         assert!(text.contains("among tasks called synth"), "{text}");
         assert!(!text.contains("look:"), "{text}");
+        let mut report = report;
+        report.called.looked_at = vec![Looked {
+            task: report.called.beside[0].0.clone(),
+            latency: Duration::from_us(1_354),
+            usual: Some(Duration::from_us(1_200)),
+        }];
+        let text = nothing_late_text(&report, "tasks called synth");
+        let looked = "among tasks called synth: gui (tid 7, nice 0) 1.354 ms (else up to 1.200 ms)";
+        assert!(text.contains(looked), "{text}");
+        assert!(text.contains("how to find it: --task NAME"), "{text}");
     }
 }

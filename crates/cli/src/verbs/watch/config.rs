@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bpf_host::{Action, Targets, WatchConfig};
+use bpf_host::{Action, Beside, Targets, WatchConfig};
 use capture::EventSelection;
 use capture::watch::{self, FlightRecorder};
 use event::evidence::EndKind;
@@ -55,6 +55,7 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
     Ok(WatchConfig {
         targets,
         members: options.members.clone(),
+        beside: beside(options),
         cpus: (!options.cpus.is_empty()).then(|| options.cpus.clone()),
         irqs: options.irq.as_ref().map(irqs).transpose()?,
         softirq: options.softirq,
@@ -84,6 +85,22 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
             && options.triggers.is_empty(),
         ..WatchConfig::default()
     })
+}
+
+/// Who is judged beside those that are asked for. An application that says that it was late may
+/// have waited for others; a sound server's real-time thread wakes its clients, and nobody asks for
+/// these by name.
+pub(super) fn beside(options: &WatchOptions) -> Beside {
+    let Target::Tasks(patterns) = &options.target else {
+        return Beside::Nobody;
+    };
+    let is_process =
+        |pattern: &TaskPattern| matches!(pattern, TaskPattern::Process(_) | TaskPattern::Pid(_));
+    match options.triggers.is_empty() {
+        false => Beside::All,
+        true if options.until == Until::Block && patterns.iter().any(is_process) => Beside::Woken,
+        true => Beside::Nobody,
+    }
 }
 
 /// Refuses an id that no task has.

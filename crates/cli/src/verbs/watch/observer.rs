@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use bpf_host::Statistics;
+use bpf_host::{Beside, Statistics};
 use capture::watch::{CallReport, Called, HitReport, Status, WatchObserver};
 use diagnosis::{Diagnosis, quoted};
-use event::evidence::{LateOne, TaskRef};
+use event::evidence::{Kin, LateOne, TaskRef};
 use event::{Duration, Result, TaskPattern, Tid};
 use report::{TextStyle, hit_text};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use trace::Trace;
 use super::book::Book;
 use super::called::{call_json, called_text, held_back_json, nothing_late_text, when_called};
 use super::command::Command;
+use super::config;
 use super::exec::Running;
 use super::explained::diagnosis;
 use super::heard::Ears;
@@ -24,8 +25,8 @@ use super::json::{cost_json, hit_line, snapshot_json};
 use super::orphans::Orphan;
 use super::pinned;
 use super::scope::{
-    Scope, asked, has_judged, overlooked_text, slept_json, slept_text, start_ups_text,
-    unjudged_text, unslept_text,
+    Scope, asked, has_judged, nobody_waits_text, overlooked_text, slept_json, slept_text,
+    start_ups_text, unjudged_text, unslept_text,
 };
 use super::targets::{Matched, Whom};
 use super::threads::name_now;
@@ -62,6 +63,8 @@ pub struct Observer {
     open_calls: u64,
     /// Calls that the limits held back.
     calls_in_short: u64,
+    /// Not all that was late are ordinary threads beside real-time ones.
+    late_for_somebody: bool,
     /// Whom nobody was when it began, and when it is looked for them again.
     waits_for: Option<Whom>,
     /// Who was there when it began.
@@ -149,8 +152,13 @@ impl Observer {
             Some(timeout) => format!("{when} after {timeout}"),
             None => when,
         };
+        let beside = match config::beside(options) {
+            Beside::Nobody => "",
+            Beside::Woken => ", and real-time tasks that their real-time threads wake",
+            Beside::All => ", and real-time tasks and those that work with them",
+        };
         let scope = Scope {
-            whom: whom.clone(),
+            whom: format!("{whom}{beside}"),
             until: options.until,
             asked: asked(options),
             timeout: options.timeout,
@@ -169,6 +177,7 @@ impl Observer {
             ears: None,
             open_calls: 0,
             calls_in_short: 0,
+            late_for_somebody: false,
             waits_for: None,
             began_with: None,
             looks_at: NOBODY_AFTER,
@@ -267,6 +276,9 @@ impl Observer {
         let began_with = self.began_with.as_ref();
         if let Some(matched) = began_with.filter(|_| !has_judged(statistics)) {
             text += &matched.gone(name_now);
+        }
+        if status.hits > 0 && !self.late_for_somebody {
+            text += &nobody_waits_text(self.scope.asked);
         }
         text += &unjudged_text(statistics);
         text += &slept_text(self.scope.asked, status);
@@ -373,8 +385,10 @@ impl WatchObserver for Observer {
             view.show(report, &diagnosis);
         }
         // What is told may be another one than that which the application means.
-        let is_open = |called: &Called| !called.inside.is_empty();
+        let is_stranger = report.hit.kin == Kin::Stranger;
+        let is_open = |called: &Called| is_stranger || !called.inside.is_empty();
         self.open_calls += u64::from(report.called.as_ref().is_some_and(is_open));
+        self.late_for_somebody |= !report.hit.ordinary;
         let line = self.numbered(hit_line(report, diagnosis.as_ref().ok()));
         self.book.hit(report, diagnosis.as_ref().ok())?;
         if let Some(command) = &self.exec {
@@ -415,6 +429,7 @@ impl WatchObserver for Observer {
     }
 
     fn held_back(&mut self, late: &LateOne) -> Result<()> {
+        self.late_for_somebody |= late.task.prio.is_real_time();
         self.book.held_back(late)
     }
 

@@ -166,6 +166,16 @@ pub(super) fn start_ups_text(asked: Option<Duration>, statistics: &Statistics) -
     )
 }
 
+/// What is said where all that was late are ordinary threads of processes that have real-time
+/// ones.
+pub(super) fn nobody_waits_text(asked: Option<Duration>) -> String {
+    let over = asked.map_or_else(String::new, |over| format!(" --over {over:#}"));
+    format!(
+        "no real-time thread was late: what was are ordinary threads beside real-time ones, for \
+         which nobody waits; rtscope watch{over} judges every real-time task of the machine\n"
+    )
+}
+
 /// Waits that were too long for `--timeout`, and over before anybody looked.
 pub(super) fn overlooked_text(timeout: Option<Duration>, statistics: &Statistics) -> String {
     let Some(timeout) = timeout.filter(|_| statistics.overlooked > 0) else {
