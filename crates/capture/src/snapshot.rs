@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bpf_host::Gone;
 use ctf::writer::{EnvValue, StagedDir};
 use event::evidence::{Evidence, Hit};
-use event::{Cpu, Duration, Instant, Result, TimeRange};
+use event::{Cpu, Duration, Instant, Result, Tid, TimeRange};
 use ftrace::{EventName, Formats, Page};
 
 use crate::functions::{self, SharedFunctions};
@@ -20,6 +20,7 @@ use crate::statedump::{OfMemory, StateDump};
 use crate::user::{self, Held, UserConfig, UserRecorder, UserSummary, Whose};
 use crate::{clock, environment, evidence};
 use host::capabilities::Capabilities;
+use host::groups::GroupLimits;
 
 /// What a snapshot says of the machine, gathered while nobody waits.
 #[derive(Clone, Debug, Default)]
@@ -213,6 +214,7 @@ pub fn write_snapshot(
     let mut dump = facts.dump.clone();
     dump.begin = dump.begin.max(window.begin);
     dump.end = dump.end.max(dump.begin);
+    dump.limits = seen.limits.to_vec();
     let dump_events = trace.state_dump(&dump, window)?;
     functions::write_functions(staged.path(), &facts.functions, &facts.shared)?;
     let user = match &facts.rings {
@@ -247,6 +249,8 @@ pub struct Seen<'a> {
     pub evidence: &'a [Evidence],
     /// What of that was overwritten.
     pub gone: &'a [Gone],
+    /// What control groups gave those that it is about.
+    pub limits: &'a [(Tid, GroupLimits)],
 }
 
 /// From the first to the last event of all CPUs, or to where the rings stood still behind that.

@@ -75,7 +75,10 @@ fn interrupts(late: &LateActivation) -> String {
 fn is_limit(kind: &TermKind) -> bool {
     matches!(
         kind,
-        TermKind::Throttled { .. } | TermKind::RuntimeUsedUp { .. } | TermKind::Quota { .. }
+        TermKind::Throttled { .. }
+            | TermKind::RuntimeUsedUp { .. }
+            | TermKind::Quota { .. }
+            | TermKind::GroupWeight { .. }
     )
 }
 

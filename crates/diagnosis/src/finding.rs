@@ -230,6 +230,8 @@ pub struct Verdict {
     pub excluded: Vec<(&'static str, String)>,
     /// What to change, the most effective first.
     pub advice: Vec<Advice>,
+    /// Causes that matter, as the ledger calls them, against which nothing is known that helps.
+    pub unadvised: Vec<String>,
 }
 
 /// A mutex of a program that a task waited for.

@@ -27,6 +27,7 @@ mod kernel_sleep;
 mod kin;
 mod ledger;
 mod lengths;
+mod locks;
 mod model;
 mod naming;
 mod origins;

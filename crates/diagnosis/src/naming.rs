@@ -54,6 +54,8 @@ pub(crate) enum Key {
     OwnCost,
     /// The quota of the control group of this task, which waits.
     Quota(i32),
+    /// The weight of a control group of this task, which waits.
+    Weight(i32),
     /// The owner of a lock had the CPU, slept, or was stopped so.
     LockWait(u32, Option<StopKind>),
     /// The owner of a lock, and who ran in its place.

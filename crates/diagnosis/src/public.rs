@@ -60,6 +60,9 @@ pub(crate) fn public(
         Key::Quota(tid) => TermKind::Quota {
             of: called_last(model, tid).filter(|_| tid != target),
         },
+        Key::Weight(tid) => TermKind::GroupWeight {
+            of: called_last(model, tid).filter(|_| tid != target),
+        },
         Key::Stopped(place) => {
             let stop = model.evidence.stopped.get(place);
             stop.map_or_else(unknown, |stop| TermKind::Stopped {

@@ -45,8 +45,10 @@ pub(crate) fn settle(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>, firs
         doubt(model, &mut pieces[first..], tid);
     } else if let Some(kept_ns) = kept_at_most(model, phase, tid).filter(|kept_ns| *kept_ns > 0) {
         doubt_counted(model, &mut pieces[first..], (tid, kept_ns));
-    } else if model.evidence.hits.is_empty() || is_limited(model, tid) {
-        // Of a watch, a group that has a quota also waits for what it took too much of before.
+    } else if model.groups.are_told(tid) && !is_limited(model, tid) {
+        outweighed(model, &mut pieces[first..], (tid, prio));
+    } else {
+        // A group that has a quota also waits for what it took too much of before.
         outrun(model, &mut pieces[first..], prio);
     }
 }
@@ -169,10 +171,37 @@ fn doubt(model: &Model, pieces: &mut [Piece], tid: i32) {
 /// longer than all of their turns ahead of this one, the scheduler did not take these turns by the
 /// weights of the tasks. Their groups' quota or weight did it, and nothing says whose.
 fn outrun(model: &Model, pieces: &mut [Piece], prio: Prio) {
-    let Some(own) = prio.nice() else { return };
+    if is_outrun(model, pieces, prio) {
+        charge_runs(model, pieces, Key::Unexplained(Reason::TurnsTooLong));
+    }
+}
+
+/// The same where a watch knows the groups of the task, and that they have no quota: it is the
+/// weight of one of them, where that is less than the task's own.
+fn outweighed(model: &Model, pieces: &mut [Piece], (tid, prio): (i32, Prio)) {
+    let Some(nice) = prio.nice() else { return };
+    let is_lighter = !model.groups.lighter_than(tid, nice).is_empty();
+    if is_lighter && is_outrun(model, pieces, prio) {
+        charge_runs(model, pieces, Key::Weight(tid));
+    }
+}
+
+/// Who of the fair tasks ran ahead is no cause: this is.
+fn charge_runs(model: &Model, pieces: &mut [Piece], cause: Key) {
+    for piece in pieces {
+        piece.key = match piece.key {
+            Key::Wait(id) if is_fair(model, id) => cause,
+            key => key,
+        };
+    }
+}
+
+/// Whether other fair tasks ran for longer than all of their turns, by the weights of the tasks.
+fn is_outrun(model: &Model, pieces: &[Piece], prio: Prio) -> bool {
+    let Some(own) = prio.nice() else { return false };
     // Of each, how long it ran and how long its turn is.
     let mut others: NumberMap<i32, (i64, f64)> = NumberMap::default();
-    for piece in pieces.iter() {
+    for piece in pieces {
         let Key::Wait(id) = piece.key else { continue };
         let version = model.tasks.version(VersionId(id));
         // Real-time ones take no turns.
@@ -187,20 +216,12 @@ fn outrun(model: &Model, pieces: &mut [Piece], prio: Prio) {
     // Who ran for less than its turn leaves nobody else a longer one.
     let beyond = |(ran_ns, turn_ns): &(i64, f64)| (*ran_ns as f64 - turn_ns).max(0.0);
     // By one turn it may be ahead itself; until all others have caught up with that, it waits.
-    if others.values().map(beyond).sum::<f64>() <= TURN_MAX.as_ns() as f64 {
-        return;
-    }
-    for piece in pieces {
-        piece.key = match piece.key {
-            Key::Wait(id) if is_fair(model, id) => Key::Unexplained(Reason::TurnsTooLong),
-            key => key,
-        };
-    }
+    others.values().map(beyond).sum::<f64>() > TURN_MAX.as_ns() as f64
 }
 
 /// A fair task's share beside others: a step of the nice value is a quarter (`sched_prio_to_weight`
 /// in the kernel's kernel/sched/core.c).
-fn weight(nice: i32) -> f64 {
+pub(crate) fn weight(nice: i32) -> f64 {
     1024.0 * 1.25_f64.powi(-nice)
 }
 

@@ -250,6 +250,11 @@ pub enum TermKind {
         /// The task in it that was waited for; none where the late task itself is in it.
         of: Option<TaskRef>,
     },
+    /// A control group had so small a weight that other fair tasks went first.
+    GroupWeight {
+        /// The task in it that was waited for; none where the late task itself is in it.
+        of: Option<TaskRef>,
+    },
     /// A task waited for a lock, and its owner ran, slept, or was stopped with it.
     LockWait {
         /// The owner.
@@ -331,6 +336,7 @@ impl TermKind {
             TermKind::ClockSet { .. } => "clock_set",
             TermKind::OwnCost => "own_cost",
             TermKind::Quota { .. } => "quota",
+            TermKind::GroupWeight { .. } => "group_weight",
             TermKind::LockWait { .. } => "lock_wait",
             TermKind::PriorityInversion { .. } => "priority_inversion",
             TermKind::BlockIo => "block_io",
@@ -356,6 +362,7 @@ impl TermKind {
             | TermKind::PriorityInversion { behind: task, .. }
             | TermKind::Stopped { by: Some(task), .. }
             | TermKind::Quota { of: Some(task) }
+            | TermKind::GroupWeight { of: Some(task) }
             | TermKind::Throttled {
                 ran: Some(task), ..
             } => Some(task),
@@ -384,6 +391,7 @@ impl TermKind {
             | TermKind::PriorityInversion { behind: task, .. }
             | TermKind::Stopped { by: Some(task), .. }
             | TermKind::Quota { of: Some(task) }
+            | TermKind::GroupWeight { of: Some(task) }
             | TermKind::Throttled {
                 ran: Some(task), ..
             } => task.tid = Tid(0),
@@ -413,12 +421,7 @@ impl TermKind {
             TermKind::IdleExit => "idle exit".to_owned(),
             TermKind::Steal => "stolen by the hypervisor".to_owned(),
             TermKind::Nmi => "NMI".to_owned(),
-            TermKind::Hardirq { irq, name } => match vector_name(*irq) {
-                Some(vector) => format!("interrupt: {vector}"),
-                None if name.is_empty() => format!("interrupt {irq}"),
-                None if *irq < 0 => format!("interrupt: {name}"),
-                None => format!("interrupt {irq} {name}"),
-            },
+            TermKind::Hardirq { irq, name } => interrupt(*irq, name),
             TermKind::Softirq { vector } => match softirq_name(*vector) {
                 Some(name) => format!("softirq {name}"),
                 None => format!("softirq {vector}"),
@@ -453,6 +456,12 @@ impl TermKind {
             TermKind::Quota { of: Some(_) } => {
                 format!("CPU quota of the control group of {who} used up")
             }
+            TermKind::GroupWeight { of: None } => {
+                "others first by the weight of its control group".to_owned()
+            }
+            TermKind::GroupWeight { of: Some(_) } => {
+                format!("others first by the weight of the control group of {who}")
+            }
             TermKind::LockWait { halted: None, .. } => format!("lock held by {who}"),
             TermKind::LockWait {
                 halted: Some(how), ..
@@ -471,6 +480,16 @@ impl TermKind {
             TermKind::OwnRun => "own run".to_owned(),
             TermKind::Unexplained(reason) => format!("unexplained: {reason}"),
         }
+    }
+}
+
+/// An interrupt by its number and its name, if it has one.
+fn interrupt(irq: i32, name: &str) -> String {
+    match vector_name(irq) {
+        Some(vector) => format!("interrupt: {vector}"),
+        None if name.is_empty() => format!("interrupt {irq}"),
+        None if irq < 0 => format!("interrupt: {name}"),
+        None => format!("interrupt {irq} {name}"),
     }
 }
 

@@ -13,12 +13,13 @@ use crate::host;
 use crate::kept;
 use crate::kernel_sleep;
 use crate::kin;
-use crate::model::Model;
+use crate::locks;
+use crate::model::{GroupOf, Model};
 use crate::policy::FairPolicy;
 use crate::quota;
 use crate::signature;
 use crate::term::{Reason, Short, TermKind, off_or_not, stopped};
-use event::evidence::{BlockedOn, Stack, StepKind, TaskRef};
+use event::evidence::{BlockedOn, PreemptionModel, Stack, StepKind, TaskRef};
 
 /// Causes of at least this share make the signature of a group.
 const SIGNATURE_SHARE_MIN: f64 = 0.2;
@@ -46,6 +47,7 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
         first.kind,
         TermKind::RunQueueWait { .. }
             | TermKind::Upstream { .. }
+            | TermKind::GroupWeight { .. }
             | TermKind::LockWait { .. }
             | TermKind::PriorityInversion { .. }
             | TermKind::RuntimeUsedUp { .. }
@@ -196,6 +198,10 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         }
         (false, false) => vec![],
     };
+    let unadvised = match conclusive {
+        true => advice::unadvised(model, info, late, &culprits),
+        false => Vec::new(),
+    };
     let carried = culprits.first().filter(|_| conclusive);
     let excluded = carried.map(|first| excluded(model, info, late, first));
     let range = TimeRange {
@@ -217,17 +223,29 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         mutexes,
         excluded: excluded.unwrap_or_default(),
         advice,
+        unadvised,
     }
 }
 
 /// The mutexes that it waited for, as the watch saw it block.
 fn mutexes(model: &Model, late: &LateActivation) -> Vec<WaitedMutex> {
     let inside = late.origin..late.end;
+    // One that took next to nothing is not the lock that anybody speaks of.
+    let took_part = |lock: u64| {
+        let waits = model.evidence.blocked.iter().filter(|blocked| {
+            let is_own = blocked.task.tid == late.task.tid && inside.contains(&blocked.time);
+            is_own && blocked.on == BlockedOn::Mutex && blocked.lock == lock
+        });
+        let waited: Duration = waits
+            .map(|blocked| locks::woken_after(model, blocked, late.end) - blocked.time)
+            .sum();
+        waited.share_of(late.latency()) >= FURTHER_SHARE_MIN
+    };
     let mut mutexes: Vec<WaitedMutex> = Vec::new();
     for blocked in &model.evidence.blocked {
         let is_own = blocked.task.tid == late.task.tid && inside.contains(&blocked.time);
         let is_new = mutexes.iter().all(|known| known.address != blocked.lock);
-        if is_own && is_new && blocked.on == BlockedOn::Mutex {
+        if is_own && is_new && blocked.on == BlockedOn::Mutex && took_part(blocked.lock) {
             mutexes.push(WaitedMutex {
                 waiter: blocked.task.clone(),
                 since: blocked.time,
@@ -269,7 +287,8 @@ fn sentence(
     let named = culprits
         .iter()
         .filter(|culprit| conclusive || matters(culprit));
-    let clauses: Vec<_> = named.map(|culprit| clause(culprit, late)).collect();
+    let told = |culprit: &Culprit| clause(culprit, late, &called(model, late, culprit));
+    let clauses: Vec<_> = named.map(told).collect();
     // By share, not by time: no "then".
     let clauses = clauses.join("; and ");
     let unexplained = late.ledger.unexplained();
@@ -285,7 +304,7 @@ fn sentence(
     }
     if is_own_work(late) {
         let others: String = besides(culprits)
-            .map(|culprit| format!("; and {}", clause(culprit, late)))
+            .map(|culprit| format!("; and {}", told(culprit)))
             .collect();
         return format!("{head}: {}{others}.", own_doing(model, late));
     }
@@ -479,26 +498,6 @@ fn limited(kind: &TermKind, who: &str, cpu: Cpu, there: &str) -> String {
     }
 }
 
-/// How a quota that is used up is told: that of the late task, or of one that it waits for.
-fn used_up(of: Option<&TaskRef>) -> String {
-    match of {
-        None => "the CPU quota of its control group was used up for".to_owned(),
-        Some(of) => format!(
-            "the CPU quota of the control group of {of}, which it waits for, was used up for"
-        ),
-    }
-}
-
-/// How a wait for memory that the kernel frees is told.
-fn waited_for_memory(short: Short) -> &'static str {
-    match short {
-        Short::Group => {
-            "its control group was at its limit of memory, and it waited for some to be freed for"
-        }
-        Short::Machine => "memory was short, and it waited for some to be freed for",
-    }
-}
-
 /// Who had the CPU before it; with which priority it waited, where that is lower than the one it
 /// began with.
 fn ran_ahead(culprit: &Culprit, late: &LateActivation, who: &str, there: &str) -> String {
@@ -513,8 +512,58 @@ fn ran_ahead(culprit: &Culprit, late: &LateActivation, who: &str, there: &str) -
     }
 }
 
-/// What one culprit did; its CPU only where it is not the late task's.
-fn clause(culprit: &Culprit, late: &LateActivation) -> String {
+/// What the lock or the control group of a cause is called.
+fn called(model: &Model, late: &LateActivation, culprit: &Culprit) -> String {
+    let of_task = |of: &Option<TaskRef>| match of {
+        None => ("its control group".to_owned(), late.task.tid.0),
+        Some(of) => {
+            let whose = format!("the control group of {of}, which it waits for");
+            (whose, of.tid.0)
+        }
+    };
+    let with = |(whose, _): (String, i32), folder: Option<String>| match folder {
+        Some(folder) => format!("{whose} ({folder})"),
+        None => whose,
+    };
+    let folder = |group: &GroupOf| group.folder.clone();
+    match &culprit.kind {
+        TermKind::LockWait { .. } | TermKind::PriorityInversion { .. } => {
+            match locks::is_address_space(model, late, culprit) {
+                true => format!(
+                    "the kernel's lock of {}'s address space (mmap_lock)",
+                    late.task.comm
+                ),
+                false => "a lock".to_owned(),
+            }
+        }
+        TermKind::Quota { of } => {
+            let of = of_task(of);
+            let group = model.groups.out_of_quota(of.1).map(folder);
+            with(of, group)
+        }
+        TermKind::GroupWeight { of } => {
+            let of = of_task(of);
+            let nice = late.task.prio.nice().unwrap_or(0);
+            let lightest = model.groups.lighter_than(of.1, nice).into_iter().next();
+            let set = lightest.and_then(|group| Some((group, group.weight.as_ref()?)));
+            let set =
+                set.map(|(group, (file, value, _))| format!("{}: {file} {value}", group.folder));
+            with(of, set)
+        }
+        TermKind::Reclaim {
+            short: Short::Group,
+        } => {
+            let of = of_task(&None);
+            let group = model.groups.out_of_memory(of.1).map(folder);
+            with(of, group)
+        }
+        _ => String::new(),
+    }
+}
+
+/// What one culprit did, with what its lock or control group is `called`; its CPU only where it is
+/// not the late task's.
+fn clause(culprit: &Culprit, late: &LateActivation, called: &str) -> String {
     let Culprit {
         kind,
         duration,
@@ -538,17 +587,7 @@ fn clause(culprit: &Culprit, late: &LateActivation) -> String {
         TermKind::Upstream { .. } => format!("{who}, which it waits for, worked{there} for"),
         TermKind::PreemptionOff {
             function, model, ..
-        } => {
-            let how = off_or_not(*model);
-            match function {
-                Some(function) if model.is_full() => {
-                    format!("{who} kept {cpu} in {function} ({how}) for")
-                }
-                // Where the wake-up found it; it may have been elsewhere before and after.
-                Some(function) => format!("{who} kept {cpu} ({how}; seen in {function}) for"),
-                None => format!("{who}, of a lower priority, kept {cpu} ({how}) for"),
-            }
-        }
+        } => kept_cpu(&who, *cpu, (function.as_deref(), *model)),
         TermKind::Stopped { how, signal, by } => match by {
             Some(_) => format!("it was {} by {who} for", stopped(*how, *signal)),
             None => format!("it was {} for", stopped(*how, *signal)),
@@ -564,21 +603,44 @@ fn clause(culprit: &Culprit, late: &LateActivation) -> String {
         TermKind::LockWait { halted, .. } => {
             let halted = halted.map(|how| format!(" and was {},", stopped(how, 0)));
             let halted = halted.unwrap_or_default();
-            format!("{who} held a lock that it waited for,{halted} for")
+            format!("{who} held {called} that it waited for,{halted} for")
         }
         TermKind::PriorityInversion { owner, .. } => {
-            format!("{who} ran{there} ahead of {owner}, which held a lock that it waited for, for")
+            format!(
+                "{who} ran{there} ahead of {owner}, which held {called} that it waited for, for"
+            )
         }
-        TermKind::Quota { of } => used_up(of.as_ref()),
+        TermKind::Quota { .. } => format!("the CPU quota of {called} was used up for"),
+        TermKind::GroupWeight { .. } => {
+            format!("the weight of {called} let other fair tasks run ahead for")
+        }
         TermKind::BlockIo => "it waited for a device for".to_owned(),
         TermKind::PageFault => "its page faults took".to_owned(),
-        TermKind::Reclaim { short } => waited_for_memory(*short).to_owned(),
+        TermKind::Reclaim {
+            short: Short::Group,
+        } => format!("{called} was at its limit of memory, and it waited for some to be freed for"),
+        TermKind::Reclaim {
+            short: Short::Machine,
+        } => "memory was short, and it waited for some to be freed for".to_owned(),
         TermKind::WakeupDelivery => format!("its wake-up took to reach {cpu}"),
         TermKind::Switch => format!("the switch to it{there} took"),
         TermKind::Migration => format!("its move to {cpu} took"),
         other => format!("{other} took {cpu} for"),
     };
     format!("{what} {duration} ({:.1} %)", share * 100.0)
+}
+
+/// Whoever kept a CPU for itself, in a function if that is known.
+fn kept_cpu(who: &str, cpu: Cpu, (function, model): (Option<&str>, PreemptionModel)) -> String {
+    let how = off_or_not(model);
+    match function {
+        Some(function) if model.is_full() => {
+            format!("{who} kept {cpu} in {function} ({how}) for")
+        }
+        // Where the wake-up found it; it may have been elsewhere before and after.
+        Some(function) => format!("{who} kept {cpu} ({how}; seen in {function}) for"),
+        None => format!("{who}, of a lower priority, kept {cpu} ({how}) for"),
+    }
 }
 
 fn stacks(model: &Model, late: &LateActivation, culprits: &[Culprit]) -> Vec<(String, Stack)> {

@@ -11,6 +11,7 @@ use testkit::{SyntheticTrace, Task};
 const VICTIM: Task = Task::rt(100, "victim", 50);
 const OWNER: Task = Task::rt(200, "owner", 30);
 const MIDDLE: Task = Task::rt(300, "middle", 40);
+const HOG: Task = Task::rt(400, "hog", 60);
 
 const LOCK: i64 = 2;
 const MUTEX: i64 = 3;
@@ -262,6 +263,16 @@ fn a_page_fault_that_a_program_serves_is_that_programs_to_answer_sooner() {
     assert_eq!(advised(&stack[1..]), [("lock-memory", false)]);
 }
 
+/// A sleep for the lock of an address space in a system call.
+const MUNMAP: [&str; 6] = [
+    "schedule+0x23",
+    "schedule_preempt_disabled+0x11",
+    "rwsem_down_write_slowpath+0x21d",
+    "down_write_killable+0x5c",
+    "__vm_munmap+0xa7",
+    "__x64_sys_munmap+0x17",
+];
+
 /// A sleep for the kernel's own lock, as a page fault or a system call leads to.
 const MMAP_LOCK: [&str; 4] = [
     "schedule+0x23",
@@ -356,6 +367,138 @@ fn an_inversion_without_a_known_owner_gets_its_advice() {
         "{}",
         verdict.sentence
     );
+}
+
+#[test]
+fn the_lock_of_an_address_space_has_its_name_and_no_advice_about_mutexes() {
+    // The owner runs until 1.5 ms, another one ahead of it until 6.5 ms, then it lets go.
+    let preempted = |on: i64, stack: &[&'static str]| {
+        let trace = activated().at(1100).blocked(VICTIM, on, None, stack);
+        let trace = trace.block(VICTIM, OWNER).at(1500).wake(MIDDLE).after(1);
+        let trace = trace.preempt(OWNER, MIDDLE).at(6502);
+        released(trace.block(MIDDLE, OWNER).at(7000))
+    };
+    let check = |trace: SyntheticTrace, is_address_space: bool, rules: &[&str]| {
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        let sentence = &verdict.sentence;
+        let name = "held the kernel's lock of victim's address space (mmap_lock) that it waited";
+        assert_eq!(sentence.contains(name), is_address_space, "{sentence}");
+        let found: Vec<_> = verdict.advice.iter().map(|advice| advice.rule).collect();
+        assert_eq!(found, rules, "{sentence}");
+        // One advice may be against several causes.
+        let unadvised = &verdict.unadvised;
+        assert!(!is_address_space || unadvised.is_empty(), "{unadvised:?}");
+        verdict.mutexes.len()
+    };
+    let only = ["spare-address-space"];
+    for (on, stack) in [(FAULT, &MMAP_LOCK[..]), (0, &MUNMAP[..])] {
+        check(ends(preempted(on, stack), VICTIM, 7052), true, &only);
+    }
+    // A short wait for a mutex behind it is neither the sentence's lock nor told.
+    let trace = preempted(0, &MUNMAP).after(1);
+    let trace = trace.blocked(VICTIM, MUTEX, None, &[]).block(VICTIM, OWNER);
+    let trace = released(trace.after(100));
+    assert_eq!(check(ends(trace, VICTIM, 7300), true, &only), 0);
+    // Another lock of the kernel's.
+    let inode = [
+        "rwsem_down_write_slowpath+0x1",
+        "down_write+0x2",
+        "ext4_buffered_write+0x1",
+    ];
+    let shorter = "hold-lock-shorter";
+    check(ends(preempted(0, &inode), VICTIM, 7052), false, &[shorter]);
+    let mutex = ends(preempted(MUTEX, &[]), VICTIM, 7052);
+    check(mutex, false, &["inherit-priority", shorter]);
+}
+
+#[test]
+fn who_holds_an_address_space_and_is_fair_is_to_be_raised_or_to_read_less_often() {
+    let (saver, other) = (Task::fair(200, "saver"), Task::fair(300, "other"));
+    let advised = |process: i32| {
+        let member = |tid: i32, pid: i32| {
+            [
+                ("tid", Value::Signed(tid.into())),
+                ("pid", Value::Signed(pid.into())),
+                ("name", Value::Text("saver".into())),
+            ]
+        };
+        let dump = "lttng_statedump_process_state";
+        let trace = SyntheticTrace::new().event(dump, &member(200, process));
+        let trace = trace.event(dump, &member(100, 100));
+        let trace = trace.at(10).block(VICTIM, Task::IDLE).after(10).wake(saver);
+        let trace = trace.after(10).run(saver).at(1000).timer_irq().wake(VICTIM);
+        let trace = trace
+            .after(1)
+            .timer_irq_end()
+            .at(1010)
+            .preempt(saver, VICTIM);
+        let trace = trace.at(1100).blocked(VICTIM, 0, None, &MUNMAP);
+        let trace = trace.block(VICTIM, saver).at(1500).wake(other).after(1);
+        let trace = trace.preempt(saver, other).at(6502).preempt(other, saver);
+        let trace = trace.at(7000).wake(VICTIM).after(1).preempt(saver, VICTIM);
+        let diagnosis = diagnose(&ends(trace, VICTIM, 7052).build(), &Query::default());
+        let diagnosis = diagnosis.expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        let advice = verdict.advice.iter();
+        let advice: Vec<_> = advice.map(|one| (one.rule, one.command.clone())).collect();
+        advice
+    };
+    let own = advised(100);
+    assert!(
+        own[0].1.contains("let no thread of its process fork"),
+        "{own:?}"
+    );
+    let raise = ("raise-owner", "chrt -f -p 50 200".to_owned());
+    assert!(own.contains(&raise), "{own:?}");
+    let foreign = advised(200);
+    assert!(
+        foreign[0].1.contains("let saver read /proc/100/smaps"),
+        "{foreign:?}"
+    );
+}
+
+#[test]
+fn the_limit_of_memory_that_was_reached_gets_the_advice_and_a_kernels_trifle_none() {
+    let check = |limits: bool, rules: &[&str], unadvised: usize| {
+        let stack = ["reclaim_throttle+0x1", "try_to_free_mem_cgroup_pages+0x1"];
+        let trace = activated().at(1100).blocked(VICTIM, 0, None, &stack);
+        let trace = released(trace.block(VICTIM, OWNER).at(7000));
+        // 0.3 ms behind another one, of 8.9 ms in all.
+        let trace = trace.wake(HOG).after(1).preempt(VICTIM, HOG).after(300);
+        let trace = ends(trace.block(HOG, VICTIM).after(2500), VICTIM, 9855);
+        let trace = match limits {
+            true => trace
+                .group_limits(VICTIM, (0, "/cg/m/a"), ("", 0, 0), (false, 0), ("", 0, 0))
+                .group_limits(
+                    VICTIM,
+                    (1, "/cg/m"),
+                    ("", 0, 0),
+                    (false, 0),
+                    ("memory.limit_in_bytes", 64 << 20, 60 << 20),
+                ),
+            false => trace,
+        };
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        let sentence = &verdict.sentence;
+        assert!(verdict.conclusive && sentence.contains("hog"), "{sentence}");
+        let advice = verdict.advice.iter();
+        let found: Vec<_> = advice.map(|one| one.rule).collect();
+        assert_eq!(found, rules, "{sentence}");
+        assert_eq!(
+            verdict.unadvised.len(),
+            unadvised,
+            "{:?}",
+            verdict.unadvised
+        );
+        verdict.advice.first().map(|one| one.command.clone())
+    };
+    let command = check(true, &["lift-memory-limit"], 0);
+    let expect = "echo -1 > /cg/m/memory.limit_in_bytes";
+    assert_eq!(command.as_deref(), Some(expect));
+    // Nobody knows which: then that is said, and no advice is about what took a thirtieth.
+    check(false, &[], 1);
 }
 
 #[test]

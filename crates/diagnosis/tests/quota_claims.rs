@@ -175,8 +175,140 @@ fn in_a_group_with_a_quota_nobody_is_accused_of_more_than_his_turns() {
     let turns = "unexplained: others ran for longer than their turns: the quota or the weight of \
                  its control group";
     let delivery = ("wake-up delivery", 1);
-    check(waits(0), victim, &[(behind, 48_999), delivery]);
-    check(waits(8), victim, &[(turns, 48_999), delivery]);
+    // In the root no group has a weight.
+    let in_root = |flags: u64| {
+        let none = ("", 0, 0);
+        waits(flags).group_limits(victim, (0, "/cg/cpu"), none, (false, 0), none)
+    };
+    check(in_root(0), victim, &[(behind, 48_999), delivery]);
+    check(in_root(8), victim, &[(turns, 48_999), delivery]);
+    // Where nobody read the groups it may be a weight.
+    check(waits(0), victim, &[(turns, 48_999), delivery]);
+}
+
+/// An innocent of nice 10 runs for 200 ms ahead of a victim of nice -20 whose groups have these
+/// weights, each with its file and what others have.
+fn outweighed(groups: &[(&'static str, (&'static str, u64, u64))]) -> SyntheticTrace {
+    let (victim, innocent) = (
+        Task::nice(100, "victim", -20),
+        Task::nice(300, "innocent", 10),
+    );
+    let steps = [
+        (1_000_000, 7, 0, victim.tid),
+        (201_000_000, 8, 0, victim.tid),
+    ];
+    let trace = SyntheticTrace::new()
+        .at(10)
+        .block(victim, Task::IDLE)
+        .at(500)
+        .run(innocent)
+        .at(1_000)
+        .wake(victim)
+        .at(201_000)
+        .preempt(innocent, victim)
+        .hit(1, victim, innocent, &steps)
+        .moment(victim, 0, 0);
+    let groups = groups.iter().enumerate();
+    groups.fold(trace, |trace, (level, (folder, weight))| {
+        let place = (level as u64, *folder);
+        trace.group_limits(victim, place, *weight, (false, 0), ("", 0, 0))
+    })
+}
+
+#[test]
+fn a_group_of_less_weight_than_its_task_is_the_cause_and_nobody_who_ran_meanwhile() {
+    let advised = |groups: &[(&'static str, (&'static str, u64, u64))]| {
+        let diagnosis = diagnose(&outweighed(groups).build(), &Query::default());
+        let diagnosis = diagnosis.expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        assert!(verdict.conclusive, "{}", verdict.sentence);
+        let first = verdict.advice.first().expect("advice");
+        (verdict.sentence.clone(), first.rule, first.command.clone())
+    };
+    let (root, none) = ("/cg/cpu", ("", 0, 0));
+    let light = [("/cg/cpu/a", ("cpu.shares", 10, 1024)), (root, none)];
+    let (sentence, rule, command) = advised(&light);
+    let expect = "the weight of its control group (/cg/cpu/a: cpu.shares 10) let other fair tasks \
+                  run ahead for 199.999 ms";
+    assert!(sentence.contains(expect), "{sentence}");
+    assert_eq!(rule, "raise-group-weight");
+    assert_eq!(command, "echo 88818 > /cg/cpu/a/cpu.shares");
+    // All that are lighter than the task, the least first.
+    let nested = [
+        ("/cg/a/b", ("cpu.weight", 100, 100)),
+        ("/cg/a", ("cpu.weight", 1, 100)),
+    ];
+    let expect = "echo 8674 > /cg/a/cpu.weight; echo 8674 > /cg/a/b/cpu.weight";
+    assert_eq!(advised(&nested).2, expect);
+    let idle = [("/cg/a", ("cpu.idle", 3, 1024))];
+    assert_eq!(advised(&idle).2, "echo 0 > /cg/a/cpu.idle");
+    let session = [
+        (root, none),
+        ("/proc/100/autogroup", ("autogroup", 1024, 1024)),
+    ];
+    assert_eq!(advised(&session).2, "echo -20 > /proc/100/autogroup");
+    // One of its own weight is not why.
+    let heavy = [("/cg/a", ("cpu.weight", 10_000, 100))];
+    let (sentence, rule, _) = advised(&heavy);
+    assert!(
+        sentence.contains("innocent (tid 300, nice 10) ran ahead"),
+        "{sentence}"
+    );
+    assert_ne!(rule, "raise-group-weight");
+}
+
+/// A group: its folder, its weight, whether it has a quota and for how long it was out of that.
+type Limited = (&'static str, (&'static str, u64, u64), (bool, u64));
+
+#[test]
+fn the_group_that_was_out_of_its_quota_is_named_and_gets_the_advice() {
+    let (victim, other) = (Task::fair(100, "victim"), Task::fair(300, "other"));
+    let steps = [
+        (1_000_000, 7, 0, victim.tid),
+        (90_000_000, 8, 0, victim.tid),
+    ];
+    let check = |groups: &[Limited], (named, advised): (&str, &str)| {
+        let trace = SyntheticTrace::new()
+            .at(10)
+            .block(victim, Task::IDLE)
+            .at(500)
+            .run(other)
+            .at(1_000)
+            .wake(victim)
+            .at(90_000)
+            .throttled_for(1_000, 88_000, victim)
+            .preempt(other, victim)
+            .hit(1, victim, other, &steps);
+        let groups = groups.iter().enumerate();
+        let trace = groups.fold(trace, |trace, (level, (folder, weight, quota))| {
+            let place = (level as u64, *folder);
+            trace.group_limits(victim, place, *weight, *quota, ("", 0, 0))
+        });
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        let sentence = &verdict.sentence;
+        assert!(sentence.contains(named), "{sentence}");
+        let advice = &verdict.advice[0];
+        assert_eq!(advice.rule, "lift-quota");
+        assert!(advice.command.contains(advised), "{}", advice.command);
+    };
+    let (first, second) = (("cpu.shares", 1024, 1024), ("cpu.weight", 100, 100));
+    let unlimited = [("/cg/a/b", first, (false, 0)), ("/cg/a", first, (true, 0))];
+    let expect = (
+        "the CPU quota of its control group (/cg/a) was used up",
+        "echo -1 > /cg/a/cpu.cfs_quota_us",
+    );
+    check(&unlimited, expect);
+    // Both have one: that whose count grew.
+    let both = [("/cg/a/b", second, (true, 0)), ("/cg/a", second, (true, 9))];
+    let expect = ("group (/cg/a) was", "echo max > /cg/a/cpu.max");
+    check(&both, expect);
+    // Nobody read the groups: the first one above it that has a limit.
+    let expect = (
+        "the CPU quota of its control group was",
+        "do v1=${v1%/*}; done",
+    );
+    check(&[], expect);
 }
 
 #[test]

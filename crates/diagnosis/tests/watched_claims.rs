@@ -113,6 +113,8 @@ fn a_task_whose_group_had_no_quota_left_in_the_end_does_not_blame_who_ran_meanwh
         let trace = idle_machine().at(800).run(FAIR).at(1_000).timer_irq();
         let trace = trace.after(2).wake(victim).after(2).timer_irq_end();
         let trace = trace.at(41_000).moment(victim, 0, flags);
+        let none = ("", 0, 0);
+        let trace = trace.group_limits(victim, (0, "/cg"), none, (false, 0), none);
         trace.hit_waiting(1, victim, FAIR, &steps)
     };
     let ran = "compile (tid 300, nice 0) ran ahead of it";

@@ -66,8 +66,8 @@ impl Comm {
     }
 }
 
-/// Whether two names are the same. Each event of a switch asks it twice, and most names are so short
-/// that a call for it costs more than it: two words that overlap hold all of them.
+/// Whether two names are the same. Each event of a switch asks it twice, and most names are so
+/// short that a call for it costs more than it: two words that overlap hold all of them.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()

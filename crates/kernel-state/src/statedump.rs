@@ -22,7 +22,7 @@ impl Kernel {
                 self.programs.dump(dump, event);
             }
             // What only a ledger asks for.
-            Dump::Quota { .. } => {}
+            Dump::Quota { .. } | Dump::Limits(_) => {}
             Dump::Disk { dev, name } => {
                 let name = event::plain_text(event.text(name));
                 let dev = event.u64(dev);

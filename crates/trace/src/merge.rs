@@ -197,7 +197,8 @@ impl Losers {
 
     /// Puts `key` where the last winner, of the lane at `place`, was; returns the new winner, and
     /// up to which time it goes on without another look at the others. Of many lanes that is only
-    /// looked for in one that stays: its items come one behind the other, those of most others do not.
+    /// looked for in one that stays: its items come one behind the other, those of most others do
+    /// not.
     #[inline]
     fn replace(&mut self, place: usize, key: Key) -> (Key, Key) {
         if self.nodes.len() > FEW_LANES {

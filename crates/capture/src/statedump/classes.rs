@@ -18,6 +18,7 @@ pub(super) const TRACKED: u32 = 9;
 pub(super) const QUOTA: u32 = 10;
 pub(super) const PROGRAM: u32 = 11;
 pub(super) const CGROUP: u32 = 12;
+pub(super) const LIMITS: u32 = 13;
 
 /// The classes; their numbers are for the caller to set.
 pub(crate) fn classes() -> Vec<EventClass> {
@@ -41,6 +42,7 @@ pub(crate) fn classes() -> Vec<EventClass> {
             "rtscope_statedump_cgroup",
             vec![signed("tid"), text("path")],
         ),
+        limits(),
     ]
 }
 
@@ -51,6 +53,26 @@ fn quota() -> EventClass {
         "rtscope_quota",
         vec![wide("begin_ns"), wide("kept_ns"), signed("tid")],
     )
+}
+
+/// What a control group of a thread gives it: `level` groups lie between it and the thread's own;
+/// a file without a name means that nothing is set there.
+fn limits() -> EventClass {
+    let wide = |name| Field::payload(name, FieldType::Integer(Integer::le(64, false)));
+    let fields = vec![
+        signed("tid"),
+        unsigned("level"),
+        text("folder"),
+        text("weight_file"),
+        wide("weight"),
+        wide("weight_usual"),
+        unsigned("has_quota"),
+        wide("throttled_ns"),
+        text("memory_file"),
+        wide("memory_limit_bytes"),
+        wide("memory_used_bytes"),
+    ];
+    class("rtscope_group_limits", fields)
 }
 
 /// A program or library in the memory of a process.

@@ -11,13 +11,13 @@ use std::path::Path;
 
 use ctf::writer::{PayloadWriter, StreamWriter};
 use event::{Instant, Result, Tid};
-use host::groups::Kept;
+use host::groups::{GroupLimits, Kept};
 
 use crate::clock;
 pub(crate) use classes::classes;
 use classes::{
-    CGROUP, DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, PROGRAM, QUOTA, START,
-    TASK, TRACKED,
+    CGROUP, DEVICE, END, FILE, INTERFACE, INTERRUPT, LIMITS, MAP, PROCESS_STATE, PROGRAM, QUOTA,
+    START, TASK, TRACKED,
 };
 pub use devices::{BlockDevice, NetworkInterface};
 use files::numbered;
@@ -94,6 +94,8 @@ pub struct StateDump {
     pub interfaces: Vec<NetworkInterface>,
     /// The block devices.
     pub devices: Vec<BlockDevice>,
+    /// What control groups give some threads.
+    pub limits: Vec<(Tid, GroupLimits)>,
 }
 
 /// What a dump has of the memory of processes: the kernel locks it while it is asked.
@@ -225,9 +227,28 @@ impl StateDump {
             payload.clear().u32(device.number).string(&device.name);
             write(DEVICE, self.begin, &payload)?;
         }
+        for (tid, group) in &self.limits {
+            write_limits(payload.clear(), *tid, group);
+            write(LIMITS, self.begin, &payload)?;
+        }
         write(END, self.end, payload.clear())?;
         Ok(events)
     }
+}
+
+fn write_limits(payload: &mut PayloadWriter, tid: Tid, group: &GroupLimits) {
+    payload.i32(tid.0).u32(group.level);
+    payload.string(&group.folder.to_string_lossy());
+    let weight = group.weight.as_ref();
+    payload.string(weight.map_or("", |weight| weight.file));
+    payload.u64(weight.map_or(0, |weight| weight.value));
+    payload.u64(weight.map_or(0, |weight| weight.usual));
+    payload.u32(u32::from(group.has_quota));
+    payload.u64(group.throttled.as_ns_unsigned());
+    let memory = group.memory.as_ref();
+    payload.string(memory.map_or("", |memory| memory.file));
+    payload.u64(memory.map_or(0, |memory| memory.limit_bytes));
+    payload.u64(memory.map_or(0, |memory| memory.used_bytes));
 }
 
 /// Says whose events alone are recorded from `at` on.

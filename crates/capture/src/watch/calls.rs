@@ -372,8 +372,8 @@ impl Listener {
     }
 
     /// What a call is about: the longest of those that are longer than is usual for their tasks, of
-    /// the first rank that has any. Most speak at once: of those that are not much shorter, one that
-    /// was asked for, a real-time one, the last one is meant.
+    /// the first rank that has any. Most speak at once: of those that are not much shorter, one
+    /// that was asked for, a real-time one, the last one is meant.
     fn about(&self, pending: &Pending) -> About {
         let from = (pending.call.at - LOOK_BACK).max(self.told);
         let is_about = |hit: &&Hit| hit.end > from && hit.origin <= pending.last;
@@ -656,8 +656,11 @@ mod tests {
         );
     }
 
+    /// An id, a latency and what is usual, in milliseconds.
+    type Seen = (i32, i64, Option<i64>);
+
     /// Task 7 and 9 are at work each 50 ms, for a millisecond; then these, and a call.
-    fn after_quiet(late: &[Hit], words: &str) -> (Option<i32>, Vec<(i32, i64, Option<i64>)>) {
+    fn after_quiet(late: &[Hit], words: &str) -> (Option<i32>, Vec<Seen>) {
         let mut listener = listener();
         let quiet = |tid| (0..18).map(move |turn| hit(tid, 3_900 + 50 * turn, 1));
         let mut hits: Vec<Hit> = quiet(7).chain(quiet(9)).collect();

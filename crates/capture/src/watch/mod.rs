@@ -13,6 +13,7 @@
 mod armed;
 mod calls;
 mod history;
+mod limits;
 mod ordinary;
 mod pair;
 mod snapshots;

@@ -9,6 +9,7 @@ use ftrace::Formats;
 use trace::Symbols;
 
 use super::armed::Caught;
+use super::limits::Limits;
 use super::work::name_work;
 use super::{CallReport, FlightRecorder, HitReport, Snapshot, SnapshotTiming};
 use crate::functions::{self, Version, kernel_functions};
@@ -71,6 +72,7 @@ pub(super) struct Snapshots {
     formats: Arc<Formats>,
     facts: SnapshotFacts,
     history: History,
+    limits: Limits,
     written: u64,
 }
 
@@ -83,6 +85,7 @@ impl Snapshots {
             formats: recorder.formats(),
             facts: facts.share_functions(&flight.output),
             history,
+            limits: Limits::begin(),
             written: 0,
         }
     }
@@ -132,7 +135,8 @@ impl Snapshots {
     }
 
     /// Writes under the first free name. Another watch may take it meanwhile: then under the next.
-    fn write_free(&self, caught: &Caught, window: &Pages) -> Result<SnapshotSummary> {
+    fn write_free(&mut self, caught: &Caught, window: &Pages) -> Result<SnapshotSummary> {
+        let limits = self.limits.of(&caught.hits);
         let mut first = caught.hits.first().map_or(1, |hit| hit.id);
         let open = caught.called.as_ref().filter(|_| caught.hits.is_empty());
         let open = open.map(|called| self.facts.clone().with_open_call(&called.call.words));
@@ -144,6 +148,7 @@ impl Snapshots {
                 hits: &caught.hits,
                 evidence: &caught.evidence,
                 gone: &caught.gone,
+                limits: &limits,
             };
             let written = write_snapshot(&path, window, formats, &seen, facts);
             match written {

@@ -90,7 +90,8 @@ impl BodySteps {
             ways.push(Way::Mark(*mark));
             gone = mark.step.max(gone);
         }
-        // A sequence at a place that is known has no mark, and its length is asked for all the same.
+        // A sequence at a place that is known has no mark, and its length is asked for all the
+        // same.
         let keeps = |step: &Step| matches!(step, Step::Keep { .. });
         let last = self
             .steps

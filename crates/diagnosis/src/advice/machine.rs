@@ -13,31 +13,6 @@ const ISOLATE_SHARE_MIN: f64 = 0.1;
 /// How the kernel's functions that write messages to a console are called.
 const CONSOLE_NAMES: [&str; 3] = ["console_", "vprintk", "_console_write"];
 
-/// A machine has one of two interfaces for the CPU's control groups, mounted anywhere.
-pub(super) fn lift_quota(case: &Case<'_>) -> Option<(String, String)> {
-    let TermKind::Quota { of } = &case.culprit.kind else {
-        return None;
-    };
-    let (whose, task) = match of {
-        None => ("its".to_owned(), &case.late.task),
-        Some(of) => (format!("{}'s", of.comm), of),
-    };
-    let because = format!(
-        "{whose} control group used up its share of the CPU (if this changes nothing, a group \
-         above it has the limit)"
-    );
-    let groups = format!("/proc/{}/cgroup", task.tid);
-    let command = format!(
-        "v2=$(awk '$3 == \"cgroup2\" {{print $2; exit}}' /proc/mounts)\
-         $(sed -n s/^0:://p {groups}); \
-         v1=$(awk '$3 == \"cgroup\" && $4 ~ /,cpu(,|$)/ {{print $2; exit}}' /proc/mounts)\
-         $(sed -nE 's/^[0-9]+:([^:]*,)?cpu(,[^:]*)?://p' {groups}); \
-         if [ -e $v2/cpu.max ]; then echo max > $v2/cpu.max; \
-         else echo -1 > $v1/cpu.cfs_quota_us; fi"
-    );
-    Some((because, command))
-}
-
 pub(super) fn move_interrupt(case: &Case<'_>) -> Option<(String, String)> {
     let TermKind::Hardirq { irq, name } = &case.culprit.kind else {
         return None;

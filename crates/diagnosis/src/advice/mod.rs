@@ -2,6 +2,7 @@
 //! offered where the evidence shows that it would have prevented this miss, and where the machine
 //! takes it.
 
+mod groups;
 mod limits;
 mod machine;
 mod own_work;
@@ -12,6 +13,7 @@ pub(crate) use own_work::{may_be_faults, own_work};
 use event::{Cpu, Duration, Tid};
 use trace::TraceInfo;
 
+use crate::culprits::FURTHER_SHARE_MIN;
 use crate::finding::{Advice, Culprit, LateActivation};
 use crate::kin;
 use crate::model::Model;
@@ -37,7 +39,7 @@ const THRESHOLD_DIGITS: u32 = 3;
 
 /// All rules; within one culprit, the most effective and the safest first: moving one task harms
 /// nobody else, a higher priority may.
-const RULES: [Rule; 27] = [
+const RULES: [Rule; 31] = [
     ("move-interrupt-thread", tasks::move_interrupt_thread),
     ("move-task", tasks::move_task),
     ("leave-deadline", tasks::leave_deadline),
@@ -47,10 +49,14 @@ const RULES: [Rule; 27] = [
     ("leave-idle-policy", tasks::leave_idle_policy),
     ("raise-weight", tasks::raise_weight),
     ("widen-affinity", tasks::widen_affinity),
+    ("spare-address-space", tasks::spare_address_space),
+    ("raise-owner", tasks::raise_owner),
     ("inherit-priority", tasks::inherit_priority),
     ("hold-lock-shorter", tasks::hold_lock_shorter),
     ("hand-on-sooner", tasks::hand_on_sooner),
-    ("lift-quota", machine::lift_quota),
+    ("lift-quota", groups::lift_quota),
+    ("raise-group-weight", groups::raise_weight),
+    ("lift-memory-limit", groups::lift_memory_limit),
     ("serve-faults", tasks::serve_faults),
     ("lock-memory", tasks::lock_memory),
     ("hand-on-io", tasks::hand_on_io),
@@ -76,13 +82,13 @@ pub(crate) fn advise(
     late: &LateActivation,
     culprits: &[Culprit],
 ) -> Vec<Advice> {
-    let alone = culprits.iter().any(|culprit| is_enough(late, culprit));
+    let alone = is_one_enough(late, culprits);
     // Nothing is taken from a real-time task for the sake of a thread that nobody waits for.
     let spares = kin::is_ordinary(model, late);
     let then_check = then_check(late, check_threshold(late));
     let mut ranked: Vec<(usize, Advice)> = Vec::new();
-    let culprits = culprits.iter().enumerate();
-    let culprits = culprits.filter(|(_, one)| !alone || is_enough(late, one));
+    let (all, culprits) = (culprits, culprits.iter().enumerate());
+    let culprits = culprits.filter(|(_, one)| counts(late, all, one));
     for (cause, culprit) in culprits.filter(|(_, one)| !(spares && kin::is_real_times(one))) {
         let case = Case {
             model,
@@ -113,6 +119,58 @@ pub(crate) fn advise(
         ranked.sort_by_key(|(rank, _)| *rank);
     }
     ranked.into_iter().map(|(_, advice)| advice).collect()
+}
+
+/// The causes that matter and against which no rule has anything, as the ledger calls them.
+pub(crate) fn unadvised(
+    model: &Model,
+    info: &TraceInfo,
+    late: &LateActivation,
+    culprits: &[Culprit],
+) -> Vec<String> {
+    let has_advice = |culprit: &&Culprit| {
+        let case = Case {
+            model,
+            info,
+            late,
+            culprit,
+        };
+        RULES.iter().any(|(_, applies)| applies(&case).is_some())
+    };
+    if is_one_enough(late, culprits) {
+        let mut enough = culprits.iter().filter(|culprit| is_enough(late, culprit));
+        // Any one of them is enough; nobody needs any against the others.
+        if enough.any(|culprit| has_advice(&culprit)) {
+            return Vec::new();
+        }
+    }
+    let numbered = culprits.iter().enumerate();
+    let mattering = numbered.filter(|(cause, one)| *cause == 0 || one.share >= FURTHER_SHARE_MIN);
+    let without = mattering.map(|(_, culprit)| culprit);
+    let without = without.filter(|culprit| !has_advice(culprit));
+    let text = |culprit: &Culprit| culprit.kind.text(culprit.tasks);
+    without.map(text).collect()
+}
+
+/// Whether the end of one of the causes would have been enough.
+fn is_one_enough(late: &LateActivation, culprits: &[Culprit]) -> bool {
+    culprits.iter().any(|culprit| is_enough(late, culprit))
+}
+
+/// Whether advice against a cause is worth its trouble: of a small one only where it is what is
+/// missing to be in time, beside the end of all that took a good part.
+fn counts(late: &LateActivation, culprits: &[Culprit], culprit: &Culprit) -> bool {
+    if is_one_enough(late, culprits) {
+        return is_enough(late, culprit);
+    }
+    let is_good_part = |culprit: &&Culprit| culprit.share >= FURTHER_SHARE_MIN;
+    let took = |all: &mut dyn Iterator<Item = &Culprit>| -> Duration {
+        all.map(|culprit| culprit.duration).sum()
+    };
+    let rest = late.latency() - took(&mut culprits.iter().filter(is_good_part));
+    let least = late.latency() - took(&mut culprits.iter());
+    let is_missing = rest > threshold(late) && least <= threshold(late);
+    is_good_part(&culprit) || is_missing
 }
 
 /// Whether without this cause it would not have been late.

@@ -7,6 +7,7 @@ use super::{Case, LOCK_MEMORY, for_culprit, other_cpus, task_of};
 use crate::finding::LateActivation;
 use crate::inside::waker_after;
 use crate::kept;
+use crate::locks;
 use crate::policy::FairPolicy;
 use crate::term::TermKind;
 
@@ -286,13 +287,84 @@ pub(super) fn widen_affinity(case: &Case<'_>) -> Option<(String, String)> {
 
 /// The block in which the late task waited for the lock of the cause.
 fn block_of<'a>(case: &'a Case<'_>) -> Option<&'a Blocked> {
-    let (late, range) = (case.late, case.culprit.range);
-    let blocked = case.model.evidence.blocked.iter();
-    let mut own = blocked.filter(|blocked| {
-        let inside = late.origin <= blocked.time && blocked.time < range.end;
-        blocked.task.tid == late.task.tid && inside
-    });
-    own.next_back()
+    locks::block_of(case.model, case.late, case.culprit)
+}
+
+/// Whether the lock of the cause is the kernel's one of the late task's address space: nothing can
+/// stand in its place, and nobody holds it for longer than the kernel needs.
+fn is_address_space(case: &Case<'_>) -> bool {
+    locks::is_address_space(case.model, case.late, case.culprit)
+}
+
+/// Who has the lock of the cause.
+fn owner_of<'a>(case: &'a Case<'_>) -> Option<&'a TaskRef> {
+    match &case.culprit.kind {
+        TermKind::LockWait {
+            owner,
+            halted: None,
+        }
+        | TermKind::PriorityInversion { owner, .. } => Some(owner),
+        _ => None,
+    }
+}
+
+/// What changes much of an address space, or reads all of it, keeps its lock for as long.
+pub(super) fn spare_address_space(case: &Case<'_>) -> Option<(String, String)> {
+    let owner = owner_of(case).filter(|_| is_address_space(case))?;
+    let late = &case.late.task;
+    let tasks = &case.model.tasks;
+    let processes = tasks
+        .process_of(owner.tid.0)
+        .zip(tasks.process_of(late.tid.0));
+    let because = format!(
+        "{} held the kernel's lock of {}'s address space (mmap_lock), which its page faults and \
+         all calls that change its memory need",
+        owner.comm, late.comm
+    );
+    let change = match processes {
+        Some((one, other)) if one != other => format!(
+            "let {} read /proc/{}/smaps, maps and the like less often, or in a pause of {}",
+            owner.comm, other.0, late.comm
+        ),
+        known => {
+            let is_perhaps_foreign = match known {
+                Some(_) => String::new(),
+                None => format!(
+                    "; where {} is of another process, let it read /proc/PID/smaps, maps and the \
+                     like less often",
+                    owner.comm
+                ),
+            };
+            format!(
+                "while {} has to be in time, let no thread of its process fork, or map, unmap or \
+                 protect large pieces of memory: posix_spawn() or vfork() in place of fork(), or \
+                 leave it to another process{is_perhaps_foreign}",
+                late.comm
+            )
+        }
+    };
+    Some((because, change))
+}
+
+/// Nobody lends a priority to who has the lock of an address space.
+pub(super) fn raise_owner(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::PriorityInversion { owner, .. } = &case.culprit.kind else {
+        return None;
+    };
+    let late = &case.late.task;
+    let priority = late.prio.rt().filter(|_| is_address_space(case))?;
+    (!owner.prio.is_real_time() && !is_kernels_thread(case, owner)).then_some(())?;
+    let because = format!(
+        "{} has {}, and others ran ahead of it while it had that lock; at rt {priority} it goes \
+         before them with all of its work",
+        owner.comm, owner.prio
+    );
+    Some((because, format!("chrt -f -p {priority} {}", owner.tid)))
+}
+
+/// Whether it is known as a thread of the kernel.
+fn is_kernels_thread(case: &Case<'_>, task: &TaskRef) -> bool {
+    case.model.tasks.is_kernels_task(task)
 }
 
 pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
@@ -301,7 +373,8 @@ pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
     };
     let block = block_of(case);
     // The kernel's own lock: no program chooses its kind.
-    if block.is_some_and(|block| block.on == BlockedOn::Kernel) || inherits(case) {
+    let is_kernels = block.is_some_and(|block| block.on == BlockedOn::Kernel);
+    if is_kernels || is_address_space(case) || inherits(case) {
         return None;
     }
     let is_without_owner = block.is_some_and(|block| block.owner.is_none());
@@ -328,6 +401,7 @@ pub(super) fn hold_lock_shorter(case: &Case<'_>) -> Option<(String, String)> {
     else {
         return None;
     };
+    (!is_address_space(case)).then_some(())?;
     let because = format!("{} holds the lock for all of its work", owner.comm);
     let change = format!(
         "let {} prepare outside the lock, and hold it for the hand-over",

@@ -194,6 +194,7 @@ fn group(name: &str, members: Vec<usize>) -> Group {
             mutexes: Vec::new(),
             excluded: Vec::new(),
             advice: Vec::new(),
+            unadvised: Vec::new(),
         },
     }
 }

@@ -114,6 +114,7 @@ fn verdict_json(verdict: &Verdict) -> Value {
         "mutexes": verdict.mutexes.iter().map(mutex_json).collect::<Vec<_>>(),
         "excluded": verdict.excluded.iter().map(excluded).collect::<Vec<_>>(),
         "advice": verdict.advice.iter().map(advice_json).collect::<Vec<_>>(),
+        "unadvised": verdict.unadvised,
     })
 }
 

@@ -14,7 +14,7 @@ use super::ends::Work;
 use super::late_expiries::LateExpiry;
 use super::page_faults::PageFault;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
-use super::{Model, Quotas, promised};
+use super::{Groups, Model, Quotas, promised};
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::origins::Origin;
@@ -42,6 +42,7 @@ pub(super) struct Builder {
     pub(super) late_expiries: Vec<LateExpiry>,
     pub(super) requests: Requests,
     pub(super) quotas: Quotas,
+    pub(super) groups: Groups,
     pub(super) other_clocks: OtherClocks,
     pub(super) clock_sets: Vec<(i64, Duration)>,
     pub(super) candidates: Candidates,
@@ -86,6 +87,7 @@ impl Builder {
             late_expiries: vec![],
             requests: Requests::default(),
             quotas: Quotas::default(),
+            groups: Groups::default(),
             other_clocks: OtherClocks::default(),
             clock_sets: vec![],
             logged: 0,
@@ -453,6 +455,7 @@ impl Builder {
             late_expiries: self.late_expiries,
             requests: self.requests,
             quotas: self.quotas,
+            groups: self.groups,
             clock_sets: self.clock_sets,
             candidates,
             families: self.families,
@@ -489,6 +492,7 @@ fn is_followed(known: &Known) -> bool {
                     | bind::Dump::Program { .. }
                     | bind::Dump::Tracked { .. }
                     | bind::Dump::Quota { .. }
+                    | bind::Dump::Limits(_)
             )
     )
 }

@@ -89,6 +89,9 @@ impl Builder {
         if let Dump::Quota { begin, kept, tid } = dump {
             self.quota((begin, kept, tid), (event.time().as_ns(), event));
         }
+        if let Dump::Limits(fields) = dump {
+            self.limits(&fields, event);
+        }
         if let Dump::Tracked { tid } = dump {
             self.tasks.is_recorded(event.i64(tid) as i32);
         }

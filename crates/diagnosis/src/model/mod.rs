@@ -9,6 +9,7 @@ mod cpu;
 mod devices;
 mod ends;
 mod forget;
+mod groups;
 mod handlers;
 mod late_expiries;
 mod life;
@@ -43,6 +44,7 @@ pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId, begin_at};
 pub(crate) use devices::Requests;
 use forget::RECORDS_MIN;
+pub(crate) use groups::{GroupOf, Groups, WEIGHT_USUAL};
 pub(crate) use late_expiries::LateExpiry;
 pub(crate) use life::DECISION_NS_MAX;
 use page_faults::{FaultsOf, PageFault};
@@ -76,6 +78,8 @@ pub(crate) struct Model {
     pub requests: Requests,
     /// What a recorder wrote down of quotas.
     pub quotas: Quotas,
+    /// What control groups gave the tasks of hits.
+    pub groups: Groups,
     pub candidates: Vec<Candidate>,
     pub families: Families,
     pub basis: Basis,

@@ -11,6 +11,7 @@ mod container;
 mod engines;
 mod found;
 mod hierarchy;
+mod limits;
 mod quota;
 
 use std::path::Path;
@@ -19,6 +20,7 @@ use event::{GroupName, Result};
 
 pub use found::{Asked, Found};
 pub use hierarchy::Group;
+pub use limits::{GroupLimits, MemoryLimit, Weight, of_task};
 pub use quota::{Kept, Quotas, out_of_quota};
 
 use hierarchy::{Hierarchy, all};

@@ -21,7 +21,7 @@ pub fn out_of_quota(root: &Path, pids: impl Iterator<Item = u32>) -> BTreeMap<Pa
             }
             let inside = folder.strip_prefix("/").unwrap_or(&folder);
             let stat = std::fs::read_to_string(root.join(inside).join("cpu.stat"));
-            if let Some(time) = stat.ok().and_then(|text| parse(&text)) {
+            if let Some(time) = stat.ok().and_then(|text| throttled(&text)) {
                 found.insert(folder, time);
             }
         }
@@ -126,7 +126,7 @@ fn counts(root: &Path) -> BTreeMap<PathBuf, Duration> {
         while let Some(folder) = folders.pop() {
             let stat = std::fs::read_to_string(folder.join("cpu.stat"));
             folders.extend(inside(&folder));
-            if let Some(count) = stat.ok().and_then(|text| parse(&text)) {
+            if let Some(count) = stat.ok().and_then(|text| throttled(&text)) {
                 found.insert(folder, count);
             }
         }
@@ -157,7 +157,7 @@ fn threads(folder: &Path) -> BTreeSet<Tid> {
 }
 
 /// Version 2 counts microseconds, version 1 nanoseconds.
-fn parse(stat: &str) -> Option<Duration> {
+pub(super) fn throttled(stat: &str) -> Option<Duration> {
     stat.lines().find_map(|line| match line.split_once(' ')? {
         ("throttled_usec", us) => us.trim().parse().ok().map(Duration::from_us),
         ("throttled_time", ns) => ns.trim().parse().ok().map(Duration::from_ns),

@@ -40,6 +40,29 @@ pub enum Dump {
         kept: FieldId,
         tid: FieldId,
     },
+    /// What a control group of a task gives it.
+    Limits(Limits),
+}
+
+/// The fields of what a control group of a task gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub tid: FieldId,
+    /// How many groups lie between it and the task's own.
+    pub level: FieldId,
+    pub folder: FieldId,
+    /// Empty where it has no weight, as the root has none.
+    pub weight_file: FieldId,
+    pub weight: FieldId,
+    /// Of groups that nobody gave another one.
+    pub weight_usual: FieldId,
+    pub has_quota: FieldId,
+    /// For how long it was out of its quota since the last hit.
+    pub throttled: FieldId,
+    /// Empty where it has no limit.
+    pub memory_file: FieldId,
+    pub memory_limit: FieldId,
+    pub memory_used: FieldId,
 }
 
 pub(super) fn bind(class: &EventClass) -> Option<Dump> {
@@ -74,6 +97,19 @@ pub(super) fn bind(class: &EventClass) -> Option<Dump> {
             kept: field("kept_ns")?,
             tid: field("tid")?,
         },
+        "rtscope_group_limits" => Dump::Limits(Limits {
+            tid: field("tid")?,
+            level: field("level")?,
+            folder: field("folder")?,
+            weight_file: field("weight_file")?,
+            weight: field("weight")?,
+            weight_usual: field("weight_usual")?,
+            has_quota: field("has_quota")?,
+            throttled: field("throttled_ns")?,
+            memory_file: field("memory_file")?,
+            memory_limit: field("memory_limit_bytes")?,
+            memory_used: field("memory_used_bytes")?,
+        }),
         _ => return None,
     })
 }

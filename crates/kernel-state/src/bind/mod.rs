@@ -25,7 +25,7 @@ use crate::vectors::Unlisted;
 pub use calls::{Call, CallNames, ConnectFields, FileCall, FutexCommand, Operation};
 pub use context::{Context, Within};
 pub use devices::Device;
-pub use dump::Dump;
+pub use dump::{Dump, Limits};
 pub use functions::Function;
 pub use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 pub use machine::{host_of, one_kernel};

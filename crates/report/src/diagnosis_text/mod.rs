@@ -434,6 +434,11 @@ fn stack_text(what: &str, stack: &Stack, lines: &mut Vec<String>) {
 }
 
 fn advice_text(verdict: &Verdict, lines: &mut Vec<String>) {
+    if !verdict.unadvised.is_empty() {
+        lines.push(String::new());
+    }
+    let unadvised = verdict.unadvised.iter();
+    lines.extend(unadvised.map(|cause| short::unadvised(cause)));
     if verdict.advice.is_empty() {
         return;
     }

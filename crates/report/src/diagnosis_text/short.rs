@@ -117,6 +117,11 @@ fn terms_text(late: &LateActivation) -> Option<String> {
     (!is_told).then(|| shown.iter().map(term).collect::<Vec<_>>().join("; "))
 }
 
+/// A cause that matters and has no advice.
+pub(super) fn unadvised(cause: &str) -> String {
+    format!("  no advice is known against this cause: {cause}")
+}
+
 fn advice_text(verdict: &Verdict, style: &TextStyle, lines: &mut Vec<String>) {
     let mut causes = Vec::new();
     for (place, advice) in verdict.advice.iter().take(ADVICE_MAX).enumerate() {
@@ -128,6 +133,7 @@ fn advice_text(verdict: &Verdict, style: &TextStyle, lines: &mut Vec<String>) {
         causes.push(advice.cause);
         lines.push(labelled(label, &advice.command, &advice.because, style));
     }
+    lines.extend(verdict.unadvised.iter().map(|cause| unadvised(cause)));
     let Some(first) = verdict.advice.first() else {
         return;
     };

@@ -158,14 +158,19 @@ fn wall_ns(info: &TraceInfo, late: &LateActivation) -> Option<i64> {
 }
 
 fn advice(verdict: &Verdict) -> String {
+    let unadvised = verdict.unadvised.iter().map(|cause| {
+        let cause = escaped(cause);
+        format!("<p>no advice is known against this cause: {cause}</p>\n")
+    });
+    let unadvised: String = unadvised.collect();
     if verdict.advice.is_empty() {
-        return String::new();
+        return unadvised;
     }
     let which = match verdict.advice.iter().all(|advice| advice.alone) {
         true => "any one of these",
         false => "one for each cause",
     };
-    let mut text = format!("<h2>What to change <small>({which})</small></h2>\n<dl>\n");
+    let mut text = format!("{unadvised}<h2>What to change <small>({which})</small></h2>\n<dl>\n");
     for advice in &verdict.advice {
         let (command, because) = (escaped(&advice.command), escaped(&advice.because));
         let _ = writeln!(

@@ -195,4 +195,31 @@ impl SyntheticTrace {
         ]);
         self.event("rtscope_preemption_off", &fields)
     }
+
+    /// What a watch read of a control group of `task`: `level` groups lie between it and the task's
+    /// own; its weight (file, value, what others have), whether it has a quota and for how many
+    /// microseconds it was out of that, its memory (file, limit and use in bytes).
+    pub fn group_limits(
+        self,
+        task: Task,
+        (level, folder): (u64, &'static str),
+        weight: (&'static str, u64, u64),
+        (has_quota, throttled_us): (bool, u64),
+        memory: (&'static str, u64, u64),
+    ) -> Self {
+        let fields = [
+            ("tid", int(task.tid)),
+            ("level", Value::Unsigned(level)),
+            ("folder", text(folder)),
+            ("weight_file", text(weight.0)),
+            ("weight", Value::Unsigned(weight.1)),
+            ("weight_usual", Value::Unsigned(weight.2)),
+            ("has_quota", Value::Unsigned(has_quota.into())),
+            ("throttled_ns", Value::Unsigned(throttled_us * 1_000)),
+            ("memory_file", text(memory.0)),
+            ("memory_limit_bytes", Value::Unsigned(memory.1)),
+            ("memory_used_bytes", Value::Unsigned(memory.2)),
+        ];
+        self.event("rtscope_group_limits", &fields)
+    }
 }
