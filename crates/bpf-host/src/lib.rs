@@ -47,7 +47,7 @@ pub use evidence::{Evidence, EvidenceRings, Gone};
 pub use features::{Features, TracepointFact};
 pub use interruptions::Interruptions;
 pub use late::LateRing;
-pub use members::{Members, is_in_first_namespace};
+pub use members::Members;
 pub use monitor::{LinearSeries, MonitorConfig, MonitorLosses, PhaseInterval, PhaseMonitor};
 pub use phases::{PhaseProbe, Stamps};
 pub use programs::{ProgramFunction, newer_program, program_functions};

@@ -90,16 +90,11 @@ fn raw_name(name: &GroupName) -> raw::GroupName {
 /// The number of the first PID namespace (`PROC_PID_INIT_INO` of include/linux/proc_ns.h).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Whether this process is in the first PID namespace: only from there all processes are seen.
-pub fn is_in_first_namespace() -> bool {
-    let own = std::fs::read_link("/proc/self/ns/pid");
-    !own.is_ok_and(|own| own.as_os_str() != FIRST_NAMESPACE)
-}
-
 /// Whether this process is in a PID namespace that is not the first, and how many namespaces above
 /// its own that is whose ids `/proc` shows.
 pub(crate) fn fill_namespace(config: &mut raw::Config) {
-    config.in_namespace = u8::from(!is_in_first_namespace());
+    let own = std::fs::read_link("/proc/self/ns/pid");
+    config.in_namespace = u8::from(own.is_ok_and(|own| own.as_os_str() != FIRST_NAMESPACE));
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     config.levels_up = levels_up(&status);
 }

@@ -1,11 +1,11 @@
 //! Where a task slept in the kernel, for something that no event names: the stack that a watch took
 //! there says in which function, and of which system call.
 
-use event::Duration;
 use event::evidence::{Blocked, BlockedOn, Frame, Stack};
 
 use crate::finding::LateActivation;
-use crate::model::{Model, MomentKind};
+use crate::locks::woken_after;
+use crate::model::Model;
 use crate::stacks::working;
 use crate::term::{Reason, TermKind};
 
@@ -30,20 +30,11 @@ pub(crate) fn longest<'m>(model: &'m Model, late: &LateActivation) -> Option<&'m
         let is_unnamed = blocked.on == BlockedOn::Kernel && !blocked.stack.is_empty();
         blocked.task.tid == late.task.tid && is_inside && is_unnamed
     });
-    let longest = its.max_by_key(|blocked| length(model, blocked))?;
+    let length = |blocked: &Blocked| woken_after(model, blocked, late.end) - blocked.time;
+    let longest = its.max_by_key(|blocked| length(blocked))?;
     // The record of a longer one may be missing.
-    let length = length(model, longest);
+    let length = length(longest);
     (length + length >= term.duration).then_some(longest)
-}
-
-/// How long a sleep lasted: until its task was woken next.
-fn length(model: &Model, blocked: &Blocked) -> Duration {
-    let since_ns = blocked.time.as_ns();
-    let log = model.tasks.log(blocked.task.tid.0, blocked.cpu.0);
-    let woken = log
-        .iter()
-        .find(|moment| moment.kind == MomentKind::Waking && moment.time_ns > since_ns);
-    Duration::from_ns(woken.map_or(0, |moment| moment.time_ns - since_ns))
 }
 
 /// In which function, and of which system call, as a part of a sentence.

@@ -10,6 +10,7 @@
 
 mod advice;
 mod at_work;
+mod clause;
 mod compare;
 mod crosscheck;
 mod culprits;

@@ -12,6 +12,7 @@ use capture::capabilities;
 use capture::leftovers::{self, Cleaned, Kind, Leftover};
 use event::{Duration, Error, ErrorKind, Result};
 use host::capabilities::{Capabilities, Effect, Lack, Rung, Scheduler, Stand, Verb};
+use host::namespace;
 use host::shield::{self, Shield};
 use host::tune;
 use measure::load;
@@ -210,7 +211,7 @@ impl Report<'_> {
             }
         }
         if !self.left.is_empty() {
-            text.push_str(&left_lines(&self.left, bpf_host::is_in_first_namespace()));
+            text.push_str(&left_lines(&self.left, !namespace::is_inside()));
         }
         if let Some(cleaned) = &self.cleaned {
             text.push_str(&cleaned_lines(cleaned));
